@@ -90,6 +90,7 @@ CROOKED = FiniteRandomizer(np.random.default_rng(0).dirichlet(np.ones(3), 3).tol
 """For 50 to 110 users the privacy blanket is far above the exact value of the 33 users whose datasets are enumerated."""
 
 
+@pytest.mark.slow
 def test_delta_of_a_matrix_does_not_rise_with_users():
     found = [CROOKED.shuffled(n).log_delta(4.2) for n in (33, 60, 110)]
     assert all(after <= before + 1e-12 for before, after in itertools.pairwise(found)), found

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from shufflebounds import InfeasibleError
 from shufflebounds.shuffle import BinomialNoise, ClearReports
 from tests.oracles import assert_encloses, assert_error_tail, binomial, hockey_stick, rational, references
+from tests.strategies import thinned
 
 
 def shuffled(real, fakes, bins):
@@ -24,7 +25,7 @@ def shuffled(real, fakes, bins):
     return out
 
 
-@pytest.mark.parametrize("eps", [0.0, 0.4, 1.0, 3.0])
+@pytest.mark.parametrize("eps", thinned([0.0, 0.4, 1.0, 3.0], 2))
 @pytest.mark.parametrize(("fakes", "bins", "users"), [(0, 3, 2), (1, 2, 1), (4, 2, 2), (5, 3, 1), (4, 3, 2), (3, 4, 1), (4, 5, 1)])
 def test_every_dataset_by_enumeration(fakes, bins, users, eps):
     worst = Fraction(0)
@@ -133,7 +134,7 @@ def test_bad_input(call, named):
 
 
 @pytest.mark.parametrize(("fakes", "bins"), [(7, 2), (25, 3), (40, 10)])
-@pytest.mark.parametrize("eps", [0.0, 0.25, 1.0, 5.0, 900.0])
+@pytest.mark.parametrize("eps", thinned([0.0, 0.25, 1.0, 5.0, 900.0], 3))
 def test_the_mixture_by_its_definition(fakes, bins, eps):
     # The exact value is the sum over N ~ Bin(m, 2/d) of the divergence of Bin(N, 1/2) and its shift, with fifty digits.
     with mpmath.workdps(50):

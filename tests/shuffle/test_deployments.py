@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shufflebounds import shuffle
+from tests.strategies import thinned
 
 CLASSES = {False: shuffle.Clones, True: shuffle.StrongerClones}
 USERS = st.integers(1, 2**53) | st.floats(0, 36).map(lambda x: max(1, int(math.exp(x))))
@@ -64,7 +65,7 @@ def edge_of_one(users, local_eps, eps, rate):
 
 
 @pytest.mark.parametrize("users", [1, 2, 3, 100])
-@pytest.mark.parametrize("local_eps", [1e-300, 1e-12, math.log(3), 8.0, 40.0, 700.0])
+@pytest.mark.parametrize("local_eps", thinned([1e-300, 1e-12, math.log(3), 8.0, 40.0, 700.0], 2))
 def test_the_edge_of_the_budget(users, local_eps):
     # eps is one of the next doubles below the budget, where any rounding error of the budget changes delta.
     eps = local_eps
@@ -83,7 +84,7 @@ def test_a_corner_of_the_parameters_that_once_failed():
 
 
 @pytest.mark.parametrize("users", [10**7, 10**12, 2**53])
-@pytest.mark.parametrize("local_eps", [1e-300, 1e-8, 0.1, 1.0, 8.0, 30.0, 700.0])
+@pytest.mark.parametrize("local_eps", thinned([1e-300, 1e-8, 0.1, 1.0, 8.0, 30.0, 700.0], 3))
 @pytest.mark.parametrize("delta", [1e-9, 1e-300])
 def test_any_number_of_users(users, local_eps, delta):
     clones = shuffle.StrongerClones(users, local_eps)

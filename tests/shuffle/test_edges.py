@@ -155,6 +155,7 @@ def test_an_outcome_of_one_distribution_alone_counts_for_every_mass(depth):
     assert DominatingPair.from_pmfs(first, second).rdp(2.0) == math.inf
 
 
+@pytest.mark.slow
 def test_a_lower_bound_of_eps_stays_below_the_pure_budget():
     protocol = shuffle.RealSum(10**9, 2e-291, 2**20)
     low, high = (protocol.epsilon(0.5, bound=side) for side in ("lower", "upper"))

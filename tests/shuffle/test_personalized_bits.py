@@ -13,6 +13,7 @@ from shufflebounds.mechanisms import KaryResponse
 from shufflebounds.shuffle import PersonalizedBits, PersonalizedClones, ShuffledBits
 from tests.oracles import logarithm, rational
 from tests.shuffle.test_shuffled_bits import both_directions
+from tests.strategies import slow, thinned
 
 
 def flips(budgets):
@@ -186,7 +187,7 @@ def test_the_guarantee_over_all_datasets_is_that_of_the_largest_budget():
 
 
 @pytest.mark.parametrize("log_tail", [-40.0, -300.0, -1e5])
-@pytest.mark.parametrize("users", [2, 30, 1500])
+@pytest.mark.parametrize("users", thinned([2, 30, 1500], 2))
 def test_bounds_from_a_table_overlap_those_of_the_kernel(users, log_tail):
     rng = np.random.default_rng(users)
     for _ in range(8):
@@ -222,7 +223,7 @@ def test_budgets_of_minus_zero_equal_those_of_zero():
     assert PersonalizedClones(0.2, [-0.0, 0.1]) == PersonalizedClones(0.2, [0.0, 0.1])
 
 
-@pytest.mark.parametrize(("bits", "target"), [(None, None), (None, 1), ([0, 1, 0, 1], None), ([0, 1, 0, 1], 3)])
+@pytest.mark.parametrize(("bits", "target"), [slow(None, None), slow(None, 1), ([0, 1, 0, 1], None), slow([0, 1, 0, 1], 3)])
 def test_counts_stand_for_users_with_the_same_budget_and_bit(bits, target):
     budgets, counts = [0.5, 0.5, 1.2, 2.0], [3, 1, 30, 2]
     several = PersonalizedBits(budgets, bits=bits, target=target, counts=counts)
@@ -295,7 +296,7 @@ def test_sums_of_subnormal_values():
     assert bounds[1][1] < bounds[0][0]
 
 
-@pytest.mark.parametrize("spread", [1e-12, 1e-3, 0.3])
+@pytest.mark.parametrize("spread", thinned([1e-12, 1e-3, 0.3], 2))
 @pytest.mark.parametrize(("users", "budget"), [(5, 1.9), (10, 0.5), (1000, 2.0)])
 def test_budgets_that_are_nearly_equal_are_between_equal_ones(users, budget, spread):
     budgets = np.linspace(budget * (1 - spread), budget, users)
@@ -310,7 +311,7 @@ def test_budgets_that_are_nearly_equal_are_between_equal_ones(users, budget, spr
             assert protocol.epsilon(1e-3, bound=bound) == pytest.approx(most.epsilon(1e-3, bound=bound), rel=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", thinned(range(12), 2))
 def test_bounds_of_the_largest_budget_contain_every_dataset(seed):
     r = random.Random(seed)
     users, base = r.choice([3, 5]), r.uniform(0.1, 3)

@@ -24,7 +24,7 @@ from shufflebounds.mechanisms import (
     LocalHashing,
 )
 from tests.oracles import hockey_stick, messages, rational
-from tests.strategies import slow
+from tests.strategies import slow, thinned
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "randomizers.json").read_text())
 
@@ -71,7 +71,7 @@ def pure(rows):
     return max(max(p / q for p, q in zip(a, b)) for a, b in itertools.permutations(rows, 2))
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", thinned(range(10), 2))
 def test_lower_bound_exact_value_blanket_and_stronger_clones_are_in_order(seed):
     rng = random.Random(seed)
     inputs, outputs, users = rng.choice([(2, 3, 5), (3, 2, 5), (3, 3, 3), (4, 2, 4)])
@@ -313,7 +313,7 @@ def test_variation_ratio_is_valid_where_the_published_bound_fails():
     assert float(truth) <= bound.delta(math.log(1.3)) == pytest.approx(0.02993, abs=5e-6)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", thinned(range(6), 3))
 def test_variation_ratio_is_above_the_blanket(seed):
     rng = random.Random(seed)
     rows = random_rows(rng, 3, 3)
@@ -432,7 +432,7 @@ def test_probabilities_that_underflow_are_subtracted_from_the_lower_bound():
     assert rare.log_delta(670.4498411568516, bound="lower") <= -109.2114635754302 <= rare.log_delta(670.4498411568516)
 
 
-@pytest.mark.parametrize("eps", [690.0, 700.5, 710.0, 1e4, 1e308])
+@pytest.mark.parametrize("eps", thinned([690.0, 700.5, 710.0, 1e4, 1e308], 3))
 @pytest.mark.parametrize("matrix", [((0.5, 0.5), (1.0, 0.0)), ((0.5, 0.25, 0.25), (1.0, 0.0, 0.0), (0.25, 0.75, 0.0))])
 def test_delta_where_the_exponential_of_eps_overflows(matrix, eps):
     """Only counts that are impossible for the other input contribute; all datasets of three users are enumerated."""

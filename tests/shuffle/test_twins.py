@@ -9,6 +9,7 @@ import pytest
 from shufflebounds import mechanisms as m
 from shufflebounds import sampling
 from shufflebounds import shuffle as s
+from tests.strategies import slow, thinned
 
 DELTA = 1e-6
 
@@ -155,7 +156,7 @@ TWINS = {
     "clear reports of two bins": lambda: [s.ClearReports(1000, 2), s.BinomialNoise(1000, 0.5)],
 }
 SLOW = {"all of ten", "normal, 1000", "normal, 1e5", "sums, 1e4", "sums, 1e5", "sums, 1e9", "bits of several budgets",
-        "two words, 118", "filter of two bits", "filter of four bits", "rare filters", "hashes of two bins"}
+        "two words, 118", "Laplace, 1000", "filter of two bits", "filter of four bits", "rare filters", "hashes of two bins"}
 FORMULAS = (s.StrongerClones, m.RatioBounded)
 """Bounds of all randomizers with some property; their lower bounds are those of a formula, which no randomizer need attain."""
 
@@ -172,8 +173,8 @@ def test_all_names_have_the_same_eps(name):
 
 
 @pytest.mark.parametrize(("name", "users"), [
-    *itertools.product(ORACLES, (2, 3)), *(("sets of 3 of 4", users) for users in (10, 30)), ("4 parities", 9), ("4 hashes", 300),
-    ("words of 4 bits", 10),
+    *itertools.product(ORACLES, (2, 3)), *(("sets of 3 of 4", users) for users in (10, 30)), ("4 parities", 9),
+    slow("4 hashes", 300), slow("words of 4 bits", 10),
 ])
 def test_oracles_of_few_bins_have_the_delta_of_their_matrix(name, users):
     """With four bins or more, delta of few users was up to e^9.6 times as large as that of the matrix."""
@@ -183,8 +184,8 @@ def test_oracles_of_few_bins_have_the_delta_of_their_matrix(name, users):
             assert one.log_delta(eps, bound=bound) == pytest.approx(matrix.log_delta(eps, bound=bound), abs=1e-4)
 
 
-@pytest.mark.parametrize("oracle", [m.UnaryEncoding(2**20, 1 - 1e-8, 1 - 1e-7), m.UnaryEncoding(6, 1 - 1e-15, 1 - 1e-14),
-                                    m.UnaryEncoding(2**20, 0.5, 1e-300), m.LocalHashing(2**30, 1.0, 2**30)], ids=repr)
+@pytest.mark.parametrize("oracle", [m.UnaryEncoding(2**20, 1 - 1e-8, 1 - 1e-7), slow(m.UnaryEncoding(6, 1 - 1e-15, 1 - 1e-14)),
+                                    m.UnaryEncoding(2**20, 0.5, 1e-300), slow(m.LocalHashing(2**30, 1.0, 2**30))], ids=repr)
 def test_extreme_shares_of_outputs_in_all_lifted_sets(oracle):
     protocol = oracle.shuffled(1000)
     for eps in (0.0, 0.3 * oracle.local_eps):
@@ -206,7 +207,7 @@ def test_extreme_budgets_of_users_with_one_budget(eps0, users):
 @pytest.mark.parametrize(("noise", "users", "participation"), [
     (m.GeometricMechanism(1.0, 1, 3), 12, 0.1), (m.GeometricMechanism(0.5, 1, 25), 5, 1.0),
     (m.GeometricMechanism(2.0, 4, 20), 3, 1.0), (m.GeometricMechanism(1.0, 2, 5), 5, 0.5),
-    (m.GeometricMechanism(0.56, 1, 1), 50, 1.0),
+    slow(m.GeometricMechanism(0.56, 1, 1), 50, 1.0),
 ], ids=repr)
 def test_clipped_counts_of_few_users_are_a_finite_matrix(noise, users, participation):
     k = np.arange(-noise.bound, noise.bound + 1)
@@ -249,7 +250,7 @@ def test_a_batch_of_all_records_is_the_mechanism(mechanism):
 
 
 @pytest.mark.parametrize(("noise", "steps", "epochs"), [
-    (m.LaplaceMechanism(0.5), 1, 1), (m.GaussianMechanism(0.5), 5, 1), (m.LaplaceMechanism(3.0), 2, 3),
+    (m.LaplaceMechanism(0.5), 1, 1), (m.GaussianMechanism(0.5), 5, 1), slow(m.LaplaceMechanism(3.0), 2, 3),
     (m.KaryResponse(3, 0.35), 1, 2),
 ], ids=repr)
 def test_a_record_in_every_step_has_the_composition_of_all_steps(noise, steps, epochs):
@@ -264,7 +265,7 @@ def test_a_record_in_every_step_has_the_composition_of_all_steps(noise, steps, e
 
 
 @pytest.mark.parametrize("randomizer", [
-    m.GaussianMechanism(1.0), m.DiscreteGaussianMechanism(0.3), m.LaplaceMechanism(0.6), m.GaussianVector(1.0, 2),
+    m.GaussianMechanism(1.0), m.DiscreteGaussianMechanism(0.3), m.LaplaceMechanism(0.6), slow(m.GaussianVector(1.0, 2)),
     m.GeometricMechanism(1.0, 2, 3), m.KaryResponse(4, 2.0), m.FiniteRandomizer(((0.5, 0.3, 0.2), (0.2, 0.5, 0.3))),
     m.RandomizedResponse(1.0),
 ], ids=repr)
@@ -292,8 +293,8 @@ def test_clone_bounds_of_one_user_are_the_local_guarantee(clones):
         assert several[0] == pytest.approx(several[1], rel=1e-9)
 
 
-@pytest.mark.parametrize("users", [2, 5, 40, 100])
-@pytest.mark.parametrize("eps0", [1.0, 10.0, 20.0])
+@pytest.mark.parametrize("users", [2, 5, 40, slow(100)])
+@pytest.mark.parametrize("eps0", thinned([1.0, 10.0, 20.0], 2))
 def test_mu_of_bits_is_that_of_their_matrix(users, eps0):
     flip = 1 / (1 + math.exp(eps0))
     pairs = [s.ShuffledBits(users, flip).pair(ones) for ones in range(users)]
@@ -302,7 +303,8 @@ def test_mu_of_bits_is_that_of_their_matrix(users, eps0):
         assert largest * (1 - 1e-9) <= bits.gdp_mu() <= largest * (1 + 1e-6)
 
 
-@pytest.mark.parametrize(("users", "fakes", "eps0"), [(65, 0, 15.0), (1000, 0, 20.0), (200, 50, 12.0), (300, 0, 0.1)])
+@pytest.mark.parametrize(("users", "fakes", "eps0"), thinned(
+    [(65, 0, 15.0), (1000, 0, 20.0), (200, 50, 12.0), slow(300, 0, 0.1)], 2))
 def test_mu_of_hundreds_of_bits_is_that_of_a_dataset(users, fakes, eps0):
     """The upper bound was up to 12 % larger."""
     bits = s.ShuffledBits(users, 1 / (1 + math.exp(eps0)), fakes=fakes)
