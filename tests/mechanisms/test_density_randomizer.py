@@ -11,6 +11,7 @@ from scipy import integrate, stats
 from shufflebounds import shuffle
 from shufflebounds._engines.inputs.density_rows import lower_rows, upper_rows
 from shufflebounds.mechanisms import DensityRandomizer, FiniteRandomizer, GaussianMechanism, LaplaceMechanism
+from tests.strategies import slow
 
 INF = math.inf
 TILTED = {"cdf": lambda y, x: y + (x - 0.5) * y * (y - 1), "pdf": lambda y, x: 1 + (x - 0.5) * (2 * y - 1), "inputs": (0, 1),
@@ -136,8 +137,8 @@ def test_rows_bound_every_convex_function(randomizer):
         assert np.abs(c @ rows).sum() + np.abs(c) @ revealed - np.abs(c @ below).sum() < 0.02
 
 
-@pytest.mark.parametrize("users", [2, pytest.param(3, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("eps", [0.0, 0.4])
+@pytest.mark.parametrize("users", [2, slow(3)])
+@pytest.mark.parametrize("eps", [slow(0.0), 0.4])
 def test_few_shuffled_users_exactly(users, eps):
     # `exact` is the largest delta over all inputs of the other users and both orders, by quadrature over each output.
     p = [lambda y: 1.5 - y, lambda y: 0.5 + y]

@@ -11,7 +11,7 @@ from shufflebounds._engines.excess.excess_law import ExcessLaw
 from shufflebounds._engines.inputs.interval_cases import GaussianNoise
 from shufflebounds._engines.inputs.vector_cases import VectorCases, _Triangles
 from shufflebounds.mechanisms import GaussianVector
-from tests.strategies import slow
+from tests.strategies import slow, thinned
 
 HERMITE, WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
@@ -41,7 +41,7 @@ def triples(length, count, seed):
         yield 0.5 * length * points
 
 
-@pytest.mark.parametrize("length", [0.05, 1.0, 3.0])
+@pytest.mark.parametrize("length", [0.05, 1.0, slow(3.0)])
 def test_every_triple_of_the_ball_is_below_a_cell(length):
     above = np.array([cell._above[0] for cell in VectorCases(GaussianNoise(length)).cells()])
     for points in triples(length, 300, 5):
@@ -49,7 +49,7 @@ def test_every_triple_of_the_ball_is_below_a_cell(length):
         assert least.max() >= -1e-12 * length**2
 
 
-@pytest.mark.parametrize("length", [0.05, 1.0, 3.0])
+@pytest.mark.parametrize("length", [0.05, 1.0, slow(3.0)])
 def test_divided_cells_cover_the_triangles_and_have_some_inside(length):
     cells = VectorCases(GaussianNoise(length)).cells()
     # The triangles with an angle of pi/2 are the limit t + |s| = pi/2, where corners of cells lie.
@@ -83,10 +83,10 @@ def positive(matrix, factor, c):
     return quad(given, -9, 9 + q + abs(r), limit=400, epsabs=1e-14)[0] / math.sqrt(2 * math.pi)
 
 
-@pytest.mark.parametrize(("length", "center", "half"), [
+@pytest.mark.parametrize(("length", "center", "half"), thinned([
     (0.3, (0.2, 0.5), (0.05, 0.1)), (1.0, (0.0, -math.pi / 2), (0.01, 0.01)), (1.0, (0.0, math.pi / 2), (0.01, 0.01)),
     (2.0, (0.05, 0.3), (0.005, 0.005)), (2.0, (math.pi / 2, 0.0), (0.02, 0.02)), (3.0, (0.5, -0.9), (0.003, 0.003)),
-])
+], 3))
 @pytest.mark.parametrize("eps", [0.0, 0.1])
 def test_the_distribution_of_a_cell_is_larger_than_that_of_every_triangle_of_it(length, center, half, eps):
     rng = np.random.default_rng(1)
@@ -117,7 +117,7 @@ def test_large_values_of_a_cell_are_as_rare_as_those_of_opposite_vectors(center)
         assert upper <= 1.005 * (ndtr(d) - c * ndtr(d - length))
 
 
-@pytest.mark.parametrize(("sigma", "dimension"), [(1.0, 3), (2.0, 3), (3.0, 2)])
+@pytest.mark.parametrize(("sigma", "dimension"), thinned([(1.0, 3), (2.0, 3), (3.0, 2)], 2))
 def test_the_minorant_of_the_sphere_and_the_distance_of_its_inputs(sigma, dimension):
     area = 2 * math.pi ** ((dimension - 1) / 2) / math.gamma((dimension - 1) / 2)
 

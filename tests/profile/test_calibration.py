@@ -9,7 +9,7 @@ from tests.strategies import slow
 
 TARGETS = [(1.0, 1e-6), slow((0.3, 1e-9)), (2.0, 3.1e-4)]
 CASES = {f"{name}, {way}": calibrated for name, example in EXAMPLES.items() for way, calibrated in example.calibrated.items()}
-SLOW = {"shuffle.RealSum, lam"}
+SLOW = {"shuffle.RealSum, lam", "shuffle.FlippedReports, flip, records"}
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=str)

@@ -49,6 +49,7 @@ def test_the_eps_of_different_noises_is_that_of_one(noise, log_delta):
     assert upper - lower <= 1e-11 * (upper + mu)
 
 
+@pytest.mark.slow
 def test_beside_another_mechanism_they_are_one_release():
     noise = GaussianMechanism(5.0).compose(LaplaceMechanism(3.0)).compose(GaussianMechanism(6.0, 2.0))
     alone = GaussianMechanism(1 / math.sqrt(1 / 25 + 4 / 36)).compose(LaplaceMechanism(3.0))

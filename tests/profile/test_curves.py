@@ -22,7 +22,7 @@ from shufflebounds.shuffle import BinomialNoise, Clones, PersonalizedBits, Perso
 from shufflebounds.tradeoff import renyi_divergence
 from tests.oracles import ALPHAS, at, convolved, hull, logs, thresholds
 from tests.oracles import binomial_masses as binomial
-from tests.strategies import laws, slow
+from tests.strategies import laws, slow, thinned
 
 GRID = np.linspace(0, 1, 401)
 VERTICES = [
@@ -51,7 +51,7 @@ def encloses(profile, boundaries, slack, alphas=ALPHAS):
 
 
 @pytest.mark.parametrize("flip", [2.0**-10, 0.125, 0.25, 0.4375])
-@pytest.mark.parametrize("users", [1, 2, 4, slow(6)])
+@pytest.mark.parametrize("users", thinned([1, 2, 4, slow(6)], 2))
 def test_all_data_of_few_users(users, flip):
     pairs = [bit_laws(users, flip, ones) for ones in range(users)]
     boundaries = [thresholds(*order) for p, q in pairs for order in ((p, q), (q, p))]
@@ -86,10 +86,10 @@ def test_specified_curve_of_all_data():
 
 @pytest.mark.parametrize(
     ("users", "lam", "mu"),
-    [
+    thinned([
         (10, 5, 0.49332160204639977), (20, 10, 0.34417871166182044), (60, 6, 1.1326497842672891),
         (100, 58, 0.11138848355996431), (100, 20, 0.48840569063278988),
-    ],
+    ], 3),
 )  # fmt: skip
 def test_specified_mu(users, lam, mu):
     # The values are those of the specification, section "shuffled-bits 1.3".
@@ -147,7 +147,7 @@ class Sampled(PrivacyProfile):
         return IntervalArray(*(np.asarray(self.known.log_delta(eps, bound=bound)) for bound in ("lower", "upper")))
 
 
-@pytest.mark.parametrize("local_eps", [0.25, 1.0, 4.0])
+@pytest.mark.parametrize("local_eps", thinned([0.25, 1.0, 4.0], 2))
 @pytest.mark.parametrize("users", [1, 3, slow(5)])
 def test_vertices_of_clones(users, local_eps):
     for clones, rate in ((Clones, lambda e: 1 / e), (StrongerClones, lambda e: 2 / (e + 1))):
@@ -506,6 +506,7 @@ class Least(PrivacyProfile):
         return IntervalArray(value, value)
 
 
+@pytest.mark.slow
 def test_mu_of_a_curve_that_is_not_convex_follows_from_single_values():
     profile = Least()
     lower, upper = profile.gdp_mu(bound="lower"), profile.gdp_mu()

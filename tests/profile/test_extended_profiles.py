@@ -14,6 +14,7 @@ from shufflebounds import PrivacyProfile
 from shufflebounds.mechanisms import RandomizedResponse
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.extend import DominatingPairInfo, IntervalArray
+from tests.strategies import thinned
 
 PAGE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text(encoding="utf-8")
 
@@ -38,7 +39,7 @@ def test_it_is_short(lines):
 
 
 @pytest.mark.parametrize("rate", [0.25, 3.0, 40.0])
-@pytest.mark.parametrize("eps", [0.0, 0.3, 1.0, 2.5])
+@pytest.mark.parametrize("eps", thinned([0.0, 0.3, 1.0, 2.5], 2))
 def test_sides_enclose_the_sum_over_all_outcomes(protocol, rate, eps):
     mp = mpmath.mp.clone()
     mp.dps = 40

@@ -35,7 +35,7 @@ from shufflebounds.shuffle import (
     ZeroSum,
 )
 from tests.oracles import messages
-from tests.strategies import slow
+from tests.strategies import slow, thinned
 
 
 def hockey_stick(first, second, eps):
@@ -159,7 +159,7 @@ def smallest(profile, size, eps, breakpoints):
     # The largest delta of six pairs of rows has breakpoints where two of them are equal.
     (FiniteRandomizer([[0.7, 0.3], [0.55, 0.45], [0.1, 0.9]]), np.log([1.0, 3.0, 7.0])),
 ])
-@pytest.mark.parametrize("size", [2, 3, slow(4)])
+@pytest.mark.parametrize("size", thinned([2, 3, slow(4)], 2))
 def test_the_split_of_few_outputs_is_the_best_one(one, breakpoints, size):
     person = one.for_group(size)
     found = np.linspace(1e-3, 0.99, 12) * person.epsilon(0.0)
@@ -190,11 +190,11 @@ def test_the_chain_is_close_to_the_exact_group_of_normal_noise():
 
 
 @pytest.mark.parametrize(("one", "size", "below", "above"), [
-    (ShuffledBits(10**4, 0.25), 2, 0.0840378243, 0.0840410659), (ShuffledBits(10**4, 0.25), 10, 0.4706160683, 0.4706241584),
+    slow(ShuffledBits(10**4, 0.25), 2, 0.0840378243, 0.0840410659), slow(ShuffledBits(10**4, 0.25), 10, 0.4706160683, 0.4706241584),
     (GaussianMechanism(5.0), 10, 10.9971512142, 10.9971512142),
     # Attained by the dataset in which all others have a third value; the group's upper bound by a trade-off curve.
     (KaryResponse(10, 2.0).shuffled(1000), 5, 1.52494, 1.5400635618),
-    (KaryResponse(10, 4.0).shuffled(10**4), 10, 4.68943, 4.7117193171)])
+    slow(KaryResponse(10, 4.0).shuffled(10**4), 10, 4.68943, 4.7117193171)])
 def test_known_values(one, size, below, above):
     person = one.for_group(size)
     assert person.epsilon(1e-6, bound="lower") <= below * (1 + 1e-9) + 1e-10

@@ -12,6 +12,7 @@ from shufflebounds._core import _tradeoff
 from shufflebounds.mechanisms import FiniteRandomizer
 from shufflebounds.tradeoff import renyi_divergence
 from tests.sampling.test_enumeration import budget
+from tests.strategies import thinned
 
 BITS = 2500
 
@@ -67,7 +68,7 @@ def two_rows(seed):
 MATRICES = NEARLY_EQUAL + [two_rows(seed) for seed in range(60)]
 
 
-@pytest.mark.parametrize("matrix", MATRICES, ids=range(len(MATRICES)))
+@pytest.mark.parametrize("matrix", thinned(MATRICES, 3), ids=range(len(MATRICES)))
 def test_the_pure_budget_is_not_below_the_exact_one(matrix):
     """Differences of rounded logarithms were once below the exact loss for half of the nearly equal rows, by up to 5 % of eps."""
     profile, exact = FiniteRandomizer(matrix), budget(ordered(matrix))

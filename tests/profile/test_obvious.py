@@ -16,7 +16,7 @@ SIGMAS = [0.03, 0.3, 1.0, 30.0, 1e6]
 FAR = [0.0, 1e-12, 0.1, 1.0, 30.0, 700.0]
 
 
-@pytest.mark.parametrize("sigma", SIGMAS)
+@pytest.mark.parametrize("sigma", thinned(SIGMAS, 3))
 @pytest.mark.parametrize("point", [-3.0, 0.0, 0.5])
 def test_gaussian_noise(sigma, point):
     at = mp.mpf(point) * sigma
@@ -43,7 +43,7 @@ def test_random_allocation(sigma, steps):
         holds(profile, FAR[::3], (1 - held, 1 - without))
 
 
-@pytest.mark.parametrize("budget", [b for b in LOGS if b >= 1e-3])
+@pytest.mark.parametrize("budget", thinned([b for b in LOGS if b >= 1e-3], 3))
 def test_pure_mechanisms(budget):
     e, parts = mp.mpf(budget), below(budget)
     # The events are one answer of k-ary response, a set with one value and without the other, and two bits of an encoding.
@@ -101,7 +101,7 @@ def test_the_same_event_every_time(times):
     holds(together, [0.0, 0.5, 1.0, 2.0], (p, r))
 
 
-@pytest.mark.parametrize("budget", [1e-12, *LOGS[2:]])
+@pytest.mark.parametrize("budget", thinned([1e-12, *LOGS[2:]], 3))
 def test_more_pure_mechanisms(budget):
     e, parts = mp.exp(mp.mpf(budget)), below(budget)
     binary = e / (e + 1), 1 / (e + 1)
@@ -121,7 +121,7 @@ def test_more_pure_mechanisms(budget):
         holds(unit, parts, (one * cap * e / (1 + cap * (e - 1)), cap / (1 + cap * (e - 1))))
 
 
-@pytest.mark.parametrize("sigma", [1e-3, 0.05, 0.3, 1.0, 5.0])
+@pytest.mark.parametrize("sigma", thinned([1e-3, 0.05, 0.3, 1.0, 5.0], 3))
 def test_discrete_gaussian_noise(sigma):
     s, reach = mp.mpf(sigma), int(40 * sigma) + 40
     weights = {k: mp.exp(-mp.mpf(k) ** 2 / (2 * s * s)) for k in range(-reach, reach + 1)}
@@ -161,7 +161,7 @@ def test_rest_of_the_mechanisms():
 
 
 @pytest.mark.parametrize("budget", [1e-3, 1.0, 12.0, 60.0])
-@pytest.mark.parametrize("rate", [1e-9, 0.25, 1.0])
+@pytest.mark.parametrize("rate", thinned([1e-9, 0.25, 1.0], 2))
 def test_samples_and_batches(budget, rate):
     e, r = mp.exp(mp.mpf(budget)), mp.mpf(rate)
     total = e + 2

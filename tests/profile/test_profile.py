@@ -14,7 +14,7 @@ from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.shuffle import BinomialNoise, StrongerClones
 from tests.errors import log_of, to_decimal
 from tests.oracles import hockey_stick, logs, rational
-from tests.strategies import laws
+from tests.strategies import laws, thinned
 
 EPS = (0.0, 0.125, 0.5, 1.0, 3.0)
 
@@ -158,7 +158,7 @@ def test_bad_delta(profile):
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda p: type(p).__name__)
-@pytest.mark.parametrize("bad", ["Upper", "", None, 1, "both"])
+@pytest.mark.parametrize("bad", thinned(["Upper", "", None, 1, "both"], 3))
 def test_bad_bound(profile, bad):
     for question in (profile.delta, profile.log_delta, profile.epsilon):
         with pytest.raises(ValueError, match=r"^bound=.*'lower', 'upper'"):

@@ -9,6 +9,7 @@ import pytest
 from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism, KaryResponse, Rappor
 from shufflebounds.sampling import RandomAllocation, ReplaceOne, SampledPair, Subsampled, WithoutReplacement
 from shufflebounds.shuffle import BinomialNoise, ClearReports, GeometricDummies, ShuffledBits, ShuffledHistogram, StrongerClones
+from tests.strategies import thinned
 
 ROWS = (
     (0.3099240565480875, 0.17633207302331744, 0.317974580386828, 0.19576929004176702),
@@ -16,7 +17,7 @@ ROWS = (
 )
 
 
-@pytest.mark.parametrize("delta", [0.0, 5e-324, 1e-310, 1.5034419298415715e-138, 1e-12])
+@pytest.mark.parametrize("delta", thinned([0.0, 5e-324, 1e-310, 1.5034419298415715e-138, 1e-12], 2))
 @pytest.mark.parametrize(
     "profile",
     [
