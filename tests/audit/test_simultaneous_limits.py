@@ -8,6 +8,7 @@ import pytest
 
 from shufflebounds.audit.simultaneous_limits import Together, log_miss
 from shufflebounds.tails import clopper_pearson
+from tests.strategies import thinned
 
 
 def exact_miss(limits):
@@ -25,7 +26,7 @@ def exact_miss(limits):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 12])
-@pytest.mark.parametrize("eta", [0.2, 1e-2, 1e-9, 1e-21])
+@pytest.mark.parametrize("eta", thinned([0.2, 1e-2, 1e-9, 1e-21], 2))
 def test_the_recursion_of_failures(size, eta):
     low = clopper_pearson(np.arange(1, size + 1), size, log_alpha=math.log(2 * eta))[0]
     exact = float(exact_miss([Fraction(one) for one in low.tolist()]))

@@ -13,6 +13,7 @@ from shufflebounds import Tradeoff, audit
 from shufflebounds.mechanisms import GaussianMechanism, RandomizedResponse
 from shufflebounds.profile import DominatingPair
 from shufflebounds.shuffle import ShuffledBits
+from tests.strategies import thinned
 
 BOXES = [((95, 100, 5, 100), 2.0621052987), ((1000, 1000, 0, 1000), 5.6005875313), ((700, 1000, 300, 1000), 0.7106208086)]
 PRODUCTS = [((95, 100, 5, 100), 2.0269381), ((1000, 1000, 0, 1000), 5.3499690), ((700, 1000, 300, 1000), 0.7346699)]
@@ -27,7 +28,7 @@ def test_boxes(counts, eps):
     assert math.isclose(found.p_value(Tradeoff.gaussian(found.gdp_mu())), 0.05, rel_tol=1e-7)
 
 
-@pytest.mark.parametrize(("counts", "eps"), PRODUCTS)
+@pytest.mark.parametrize(("counts", "eps"), thinned(PRODUCTS, 2))
 def test_products(counts, eps):
     """The values are lower bounds from a grid, for claims about one order of the datasets. Claims about both allow fewer rates."""
     found = audit.decisions(*counts, test="product")
@@ -130,10 +131,10 @@ def test_declared_thresholds_and_ranks():
     assert "1000 thresholds" in audit.scores(inside, outside, thresholds=rng.normal(size=3000)).method
 
 
-@pytest.mark.parametrize(("inside", "outside"), [
+@pytest.mark.parametrize(("inside", "outside"), thinned([
     ([1.0], [0.0]), ([0.0], [0.0]), ([2.0] * 9, [2.0] * 7), ([math.inf] * 20, [-math.inf] * 20),
     ([math.inf, -math.inf, 0.0], [0.0, math.inf]),
-])
+], 3))
 def test_few_constant_and_infinite_scores(inside, outside):
     found = audit.scores(inside, outside)
     answers = [found.epsilon(), found.epsilon(1.0), found.gdp_mu(), found.p_value(RandomizedResponse(0.1))]

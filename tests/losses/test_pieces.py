@@ -5,6 +5,7 @@ import pytest
 from mpmath import exp, expm1, mp, mpf
 
 from shufflebounds._losses.sampled_profile import _pieces
+from tests.strategies import thinned
 
 STEEPEST = 8.0
 """Largest change of the log of an integrand over an interval on which the rule is used."""
@@ -20,7 +21,8 @@ def integral(power, width, first, last):
     return (first - slope) * exponential(power, width) + slope * exponential(power + 1, width)
 
 
-@pytest.mark.parametrize("power", [-200.0, -20.0, -4.0, -2.0, -1.5, -1.0, -0.75, -0.5, 0.0, 0.25, 1.0, 2.0, 3.0, 20.0, 199.0])
+@pytest.mark.parametrize("power", thinned(
+    [-200.0, -20.0, -4.0, -2.0, -1.5, -1.0, -0.75, -0.5, 0.0, 0.25, 1.0, 2.0, 3.0, 20.0, 199.0], 3))
 def test_the_quadrature_is_accurate_where_it_is_used(power):
     for share in [1e-3, 0.3, 0.7, 1.0]:
         for fall in [0.0, 0.1, 3.0, 30.0]:
@@ -33,7 +35,7 @@ def test_the_quadrature_is_accurate_where_it_is_used(power):
                 assert abs(exp(mpf(float(found[0]))) / exact - 1) < 1e-14
 
 
-@pytest.mark.parametrize("power", [-0.5, 0.0, -1.0, 1.0, 7.0, -40.0])
+@pytest.mark.parametrize("power", thinned([-0.5, 0.0, -1.0, 1.0, 7.0, -40.0], 3))
 @pytest.mark.parametrize("share", [0.2, 1.0])
 def test_the_error_of_the_rule_is_at_most_the_proved_one(power, share):
     flint = pytest.importorskip("flint")

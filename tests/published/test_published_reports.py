@@ -10,7 +10,7 @@ import pytest
 
 from shufflebounds import published
 from shufflebounds.shuffle import ClearReports, FlippedReports
-from tests.strategies import slow
+from tests.strategies import slow, thinned
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "shuffled-bits.json").read_text())
 
@@ -36,14 +36,14 @@ def test_5_16(entry):
 
 
 @pytest.mark.parametrize("bins", [2, 3, 10, 400])
-@pytest.mark.parametrize("eps", [0.05, 0.3, 1.0, 2.0, 4.0])
+@pytest.mark.parametrize("eps", thinned([0.05, 0.3, 1.0, 2.0, 4.0], 3))
 def test_5_10_has_no_violation_on_a_grid(bins, eps):
     for delta in (0.9, 0.3, 0.05, 1e-4, 1e-9):
         fakes = math.ceil(bins * published.zhilyaev_fakes_per_bin(eps, delta))
         assert ClearReports(fakes, bins).delta(eps) <= delta
 
 
-@pytest.mark.parametrize("reports", [5, 30, 120, slow(2000)])
+@pytest.mark.parametrize("reports", [5, 30, slow(120), slow(2000)])
 @pytest.mark.parametrize("eps", [0.7, 2.0, 5.0])
 def test_flips_of_sums_have_no_violation_on_a_grid(reports, eps):
     for delta in (0.9, 0.1, 1e-6):
