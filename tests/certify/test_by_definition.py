@@ -206,7 +206,7 @@ def test_personalized_bits_of_every_dataset():
 
 @pytest.mark.parametrize(("protocol", "eps"), [
     (shuffle.PersonalizedBits([0.5, 1.0, 2.0], counts=[10, 10, 10]), 1.2),
-    (shuffle.PersonalizedBits([1.8, 2.0], counts=[60, 60], target=0), 0.4), (shuffle.PersonalizedBits([1.0] * 30), 0.3),
+    (shuffle.PersonalizedBits([1.8, 2.0], counts=[30, 30], target=0), 0.4), (shuffle.PersonalizedBits([1.0] * 30), 0.3),
     slow(shuffle.FlippedReports(60, 10, 3, 0.2, view="records", fake="known"), 1.6),
 ])
 def test_bounds_of_more_users_are_certified(protocol, eps):

@@ -46,8 +46,8 @@ def test_the_json_of_random_allocation_has_the_parameters(capsys):
 
 @pytest.mark.slow
 def test_shuffled_batches(capsys):
-    words = ["sgd", "--shuffled", "--sigma", "4", "--steps", "1e3", "--delta", "1e-5"]
-    one = ShuffledBatches(GaussianMechanism(4.0), 1000, 100)
+    words = ["sgd", "--shuffled", "--sigma", "40", "--steps", "10", "--delta", "1e-5"]
+    one = ShuffledBatches(GaussianMechanism(40.0), 10, 100)
     assert main([*words, "--batch-size", "100", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["epsilon"]
     assert found == {"upper": one.epsilon(1e-5), "lower": one.epsilon(1e-5, bound="lower")}
@@ -56,7 +56,7 @@ def test_shuffled_batches(capsys):
     assert float(text.splitlines()[1].split()[1]) >= one.self_compose(3).epsilon(1e-5) > found["upper"]
     assert "counts as zero" in text
     assert main([*words, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["epsilon"]["upper"] == ShuffledBatches(GaussianMechanism(4.0), 1000).epsilon(1e-5)
+    assert json.loads(capsys.readouterr().out)["epsilon"]["upper"] == ShuffledBatches(GaussianMechanism(40.0), 10).epsilon(1e-5)
 
 
 @pytest.mark.parametrize(("words", "message"), [
