@@ -12,16 +12,18 @@ from shufflebounds.report.pictures import parameters
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
-from matplotlib import pyplot as plt  # noqa: E402
 
 NOISE = shuffle.BinomialNoise(1000, 0.5)
 PURE = shuffle.StrongerClones(1000, 2.0)
 
 
 @pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
+def plt():
+    # Imported here, because a parallel run collects this file in every process and runs its tests in one or two.
+    from matplotlib import pyplot
+
+    yield pyplot
+    pyplot.close("all")
 
 
 def lines(ax):
@@ -111,7 +113,7 @@ def test_tradeoff_with_its_advantage():
     assert any("0.383" in text for text in legend_of(smooth))
 
 
-def test_axes_are_taken_and_returned():
+def test_axes_are_taken_and_returned(plt):
     _, ax = plt.subplots()
     assert NOISE.plot(ax) is ax
     assert compare(NOISE, PURE, ax=ax) is ax
@@ -195,7 +197,7 @@ def test_labels_of_a_legend_are_short_and_differ(profiles):
     assert not any("…" in label for label in found)
 
 
-def test_bad_pictures():
+def test_bad_pictures(plt):
     with pytest.raises(ValueError, match="at least one profile"):
         compare()
     with pytest.raises(ValueError, match="kind='pie'"):
