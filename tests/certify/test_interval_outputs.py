@@ -66,7 +66,7 @@ def test_two_users_of_listed_inputs_against_every_dataset(monkeypatch, noise, in
     assert float(lower.lower()) <= exact * (1 + 1e-3)
     assert exact <= float(upper.upper()) < 1.5 * exact
     assert float(lower.lower().log()) >= protocol.log_delta(eps, bound="lower") - TOLERANCE
-    for other, *target in itertools.product(inputs, repeat=3):
+    for other, target in itertools.product(inputs, itertools.permutations(inputs, 2)):
         monkeypatch.setattr(interval_noise, "dataset", lambda text, inputs, other=other, target=target: ((other,), target))
         value = next(interval_noise.interval_outputs(protocol, eps, False)).value(interval_noise.arb(eps).exp())
         assert float(value.lower()) <= exact * (1 + 1e-3)

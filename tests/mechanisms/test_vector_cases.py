@@ -173,7 +173,7 @@ def test_epsilon_where_rare_messages_dominate():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("sigma", "users", "eps"), [(2.0, 10**4, 0.04), (6.0, 10**4, 0.008)])
+@pytest.mark.parametrize(("sigma", "users", "eps"), [(2.0, 10**4, 0.04)])
 def test_datasets_of_a_coarse_sphere_are_below_the_bound(sigma, users, eps):
     upper = GaussianVector(sigma, 3, "sphere").shuffled(users).log_delta(eps)
     corners = [np.array([i, j, k], float) for i in (-1, 0, 1) for j in (-1, 0, 1) for k in (-1, 0, 1) if (i, j, k) != (0, 0, 0)]
