@@ -17,12 +17,13 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.crossing import CAP, Curve
 from shufflebounds._base.limits import LOOSE
-from shufflebounds._base.types import EXP_SLACK, FloatArray, IntervalArray, consistent, largest
+from shufflebounds._base.types import EXP_SLACK, ULP, FloatArray, IntervalArray, consistent, largest
 from shufflebounds._losses.atoms import LossAtoms, union_probability
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.curves import SKETCH, Staged, breakpoints, convex_hull, repeated_mu
 from shufflebounds._losses.loss_tail import loss_tail
 from shufflebounds._losses.release import SINGLE, CurveBounds, DominatingPairInfo, Losses, Reverse, Sampling
+from shufflebounds._losses.renyi import log_levels
 from shufflebounds.profile.sampled_answers import Samples
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import GaussianCurve
@@ -224,8 +225,8 @@ class Product(ClosedForms):
         within = eps < pure
         if self._by_gaussian_rule:
             # There are too many releases for a grid. Each release is dominated by a Gaussian mechanism, and Gaussian mechanisms
-            # compose in closed form.
-            value = GaussianCurve(self._gaussian_rule).log_delta(eps * (1 - EXP_SLACK))
+            # compose in closed form; the Renyi divergences of the releases add up.
+            value = np.minimum(GaussianCurve(self._gaussian_rule).log_delta(eps * (1 - EXP_SLACK)), self._by_renyi(eps))
             # The assumed relative error of this log delta is 1e-6.
             upper[within] = np.minimum(value + 1e-6 * (1 + np.abs(value)), 0.0)[within]
         else:
@@ -256,6 +257,15 @@ class Product(ClosedForms):
         parts = ((profile._gdp_mu(True), times) for profile, times in self.factors)
         return math.sqrt(math.fsum(times * mu * mu for mu, times in parts)) * (1 + EXP_SLACK)
 
+    def _by_renyi(self, eps: FloatArray) -> FloatArray:
+        """Return upper bounds of log delta that follow from the Renyi divergences of releases with few outcomes; otherwise 0."""
+        if self.composer.steps.lattice is None or self._unmatched is not None:
+            return np.zeros(eps.size)
+        orders = 1 + np.geomspace(1e-4, 1e6, 241)
+        total = np.sum([profile._rdp(orders, True) * times for profile, times in self.factors], axis=0) * (1 + EXP_SLACK)
+        error = 64 * ULP * orders * (1 + total + eps[:, None])
+        return np.asarray(np.min(log_levels(orders, total, eps[:, None]) + error, axis=1))
+
     @cached_property
     def _lower_profiles(self) -> list[tuple[Callable[[FloatArray, FloatArray], FloatArray], bool]]:
         """Functions that bound delta of profiles from below, where delta of each profile is at most that of the composition.
@@ -274,6 +284,11 @@ class Product(ClosedForms):
                       if not releases or any(self.composer.steps.resolves(pair) for pair, _ in releases))
         rest = Product(large, self.rtol)
         some = [(lambda eps, lower: rest.side(eps, upper=False), False)] if 0 < len(large) < len(self.factors) else []
+        if self._by_gaussian_rule and self.composer.steps.lattice is not None and not self._for_curve:
+            # Fewer releases, whose lattice a transform can hold, have a smaller delta.
+            share = 0.9 / self.composer.steps.fitting**2
+            fewer = Product(tuple((profile, max(1, int(times * share))) for profile, times in self.factors), self.rtol)
+            some = [(lambda eps, lower: fewer.side(eps, upper=False), True)]
         described = [(profile, profile._pair_info()) for profile, _ in self.factors]
         return [*some, *((partial(_alone, *factor), factor[1].sampling.expensive) for factor in described)]
 
@@ -312,8 +327,8 @@ class Product(ClosedForms):
         if self._enumerated is not None:
             return [f"method: all {self._enumerated.loss.size} outcomes of all releases are enumerated"]
         if self._by_gaussian_rule:
-            return [f"method: more releases than a grid can resolve; Gaussian guarantees above (mu = {self._gaussian_rule:.6g}), "
-                    "a single release below"]
+            return [f"method: more releases than a grid can resolve; Gaussian guarantees (mu = {self._gaussian_rule:.6g}) or Renyi "
+                    "divergences above, fewer releases below"]
         return self.composer.method(eps)
 
     def epsilon(self, delta: float, upper: bool) -> float | None:
@@ -437,11 +452,13 @@ class Product(ClosedForms):
         if exact is not None:
             return exact
         if upper:
-            return min(self._gaussian_rule, self.samples.mu(True)) if self.pure < math.inf else self._gaussian_rule
+            sampled = self.pure < math.inf and not self._by_gaussian_rule
+            return min(self._gaussian_rule, self.samples.mu(True)) if sampled else self._gaussian_rule
         alone = (repeated_mu(profile._tradeoff(True), times) for profile, times in self.factors
                  if profile._pair_info().sampling.convex)
         each = (float(profile._gdp_mu(False)) for profile, _ in self.factors)
-        return max([self.samples.mu(False), *alone, *each])
+        whole = 0.0 if self._by_gaussian_rule else self.samples.mu(False)
+        return max([whole, *alone, *each])
 
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray:
         if self.ways:

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from shufflebounds._base.caches import cached_property
-from shufflebounds._base.limits import FIRST_TAIL, MOST_ENUMERATED, ON_GRID, SQUARABLE, TABLE_SIZE
+from shufflebounds._base.limits import FIRST_TAIL, LARGE_TABLE_SIZE, MOST_ENUMERATED, ON_GRID, SQUARABLE, TABLE_SIZE
 from shufflebounds._engines.compose.pair_sums import PairSums
 from shufflebounds._losses.lattice import common_step, own_lattice
 from shufflebounds._losses.release import MOST_GRID_EFFORT, DominatingPairInfo
+from shufflebounds._losses.tilted_sum import SHALLOWEST
 
 __all__ = ["FIRST_POINTS", "GridSteps", "Releases"]
 
@@ -184,15 +185,27 @@ class GridSteps:
         return hint
 
     @cached_property
+    def fitting(self) -> float:
+        """The number of steps of `first` per point of the longest transform, if the total loss is taken as Gaussian.
+
+        If the result is above 1, grids are coarser than `first`.
+        """
+        return 2 * math.sqrt(2 * SHALLOWEST) * self.spread / (self.first * LARGE_TABLE_SIZE)
+
+    @cached_property
     def coarse(self) -> bool:
-        """Whether the bounds are useless because the first step is much larger than the spread of many releases.
+        """Whether the bounds are useless because the step is much larger than the spread of many releases.
 
         A loss much smaller than the step is split between two grid points, which adds about the product of the loss and the step to
-        the variance. `coarse` is true if the variance added in all releases is more than four times their own variance.
+        the variance. `coarse` is true if the variance added in all releases is more than four times their own variance. On a
+        lattice of all losses nothing is added, unless the transform would be too long; then the step is a multiple of `first`.
         """
-        small = sum(r * math.sqrt(release.scale(FIRST_TAIL).var) for release, r in self._upper if not self.resolves(release, 0.25))
-        return self.first * small > 4 * self.spread**2
+        step = self.first if self.lattice is None else self.first * 2.0 ** max(0, math.ceil(math.log2(max(self.fitting, 1.0))))
+        if self.lattice == step:
+            return False
+        sizes = ((r, math.sqrt(release.scale(FIRST_TAIL).var)) for release, r in self._upper)
+        return step * sum(r * size for r, size in sizes if size < 0.25 * step) > 4 * self.spread**2
 
-    def resolves(self, release: DominatingPairInfo, steps: float = 1.0) -> bool:
-        """Return True if losses lie on a lattice, or the loss's standard deviation is at least `steps` steps of the first grid."""
-        return self.lattice is not None or math.sqrt(release.scale(FIRST_TAIL).var) >= steps * self.first
+    def resolves(self, release: DominatingPairInfo) -> bool:
+        """Return True if losses lie on a lattice, or the loss's standard deviation is at least the first step."""
+        return self.lattice is not None or math.sqrt(release.scale(FIRST_TAIL).var) >= self.first

@@ -1,0 +1,25 @@
+"""Compositions of so many releases with tiny losses that no transform holds the lattice of their losses."""
+
+import math
+
+import pytest
+
+from shufflebounds.mechanisms import GaussianMechanism, RandomizedResponse
+
+
+@pytest.mark.parametrize("releases", [10**12, 10**15, 2**53])
+def test_bounds_of_many_tiny_releases(releases):
+    local = 1e-5
+    composed = RandomizedResponse(local).self_compose(releases)
+    # The total loss is that of a binomial count, which is normal to a relative 1e-6 of its standard deviation.
+    normal = GaussianMechanism(1 / (local * math.sqrt(releases))).epsilon(1e-6)
+    lower, upper = composed.epsilon(1e-6, bound="lower"), composed.epsilon(1e-6)
+    assert 40 < lower <= normal < upper < 1.05 * normal
+    assert 0 < composed.gdp_mu(bound="lower") <= composed.gdp_mu() < 1.26 * local * math.sqrt(releases)
+
+
+def test_bounds_do_not_jump_where_the_lattice_no_longer_fits():
+    counts = [4 * 10**11, 43 * 10**10, 6 * 10**11]
+    eps = [RandomizedResponse(1e-5).self_compose(count).epsilon(1e-6) for count in counts]
+    assert eps == sorted(eps)
+    assert eps[-1] < 1.5 * eps[0]
