@@ -129,8 +129,7 @@ def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, given: Wit
         given = given or witness(law, users, digits, size)
     except (ValueError, OverflowError):
         raise ArithmeticError("no witness was found: the values of X are too large") from None
-    theta, t, y, eta = (arb(x) for x in given[:4])
-    last = given.last
+    (theta, t, y, eta), last = map(arb, given[:4]), given.last
     if not (theta > 0 and t > theta and y > 0 and eta > 0 and last >= 1 and (rest >= 0 or rest.contains(0))):
         raise ArithmeticError(f"{given} is not a witness of this theorem")
     if last > NODES:

@@ -40,7 +40,11 @@ def drawn(tables: Sequence[Sequence[Any]], left: int, join: Callable[..., Any], 
     yield join(before, tables[-1][left])
     for kind in range(start, len(tables) - 1 if left else start):
         for c in range(1, left + 1):
-            yield from drawn(tables, left - c, join, join(before, tables[kind][c]), kind + 1)
+            after = join(before, tables[kind][c])
+            if c < left and kind + 2 < len(tables):
+                yield from drawn(tables, left - c, join, after, kind + 1)
+            else:
+                yield join(after, tables[-1][left - c])
 
 
 def all_shares(others: int, inputs: int) -> list[tuple[int, ...]]:
