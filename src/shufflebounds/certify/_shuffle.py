@@ -263,9 +263,9 @@ def _lower(protocol: Any, eps: float) -> Iterator[Answer]:
         yield from interval_outputs(protocol, eps, False)
         return
     bounds = protocol._bounds
-    _, place = bounds.lower._best(eps, Effort.FINE)
-    if bounds.mixed is not None:
-        yield _matrix(protocol, protocol.users, protocol.participation, [bounds.mixed.best(eps)[1:]])
+    value, place = bounds.lower._best(eps, Effort.FINE)
+    if bounds.mixed is not None and (mixed := bounds.mixed.best(eps))[0] > value:
+        yield _matrix(protocol, protocol.users, protocol.participation, [mixed[1:]])
     if not bounds.lower._laws.below:
         raise NoCertificateError("the dataset of its lower bound is not known")
     # All other users have one input in the engine's dataset: the input for which X has the same second moment.
