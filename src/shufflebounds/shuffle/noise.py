@@ -166,7 +166,9 @@ class BinomialNoise(CountIntervals, PrivacyProfile, ErrorLaw):
 
     The values are counts over all users, in an array of any shape. :meth:`randomize` adds independent noise to each count; counts
     of parts of the users must be summed first. The messages are the released counts, and :meth:`estimate` subtracts the mean Ng of
-    the noise. The error is :math:`B - Ng` for every count, so `truth` is None in :meth:`error_tail`.
+    the noise. The error is :math:`B - Ng` for every count, so `truth` is None in :meth:`error_tail`. The methods of errors are
+    those of one count: the probability that any of k errors is larger than a is at most k times that of one. The argument ``of``
+    matters for the intervals of several counts only.
 
     {chen_long: section 3 (the mechanism C_H)}
 

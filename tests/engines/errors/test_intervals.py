@@ -169,6 +169,15 @@ def test_shapes_and_numbers_of_users():
     assert noise.interval(released, users=800)[0][0, 0] == 0
     assert noise.interval(counts=900, users=800) == (800, 800)
     assert isinstance(noise.interval(counts=50)[0], int)
+
+
+@pytest.mark.parametrize("trials", [1, 80, 2**53])
+def test_noisy_counts_at_the_largest_doubles(trials):
+    """The search for the truth of the count -2**53 had no end, because not every integer below it is a double."""
+    noise = shuffle.BinomialNoise(trials, 0.5)
+    middle = np.array(noise.interval(counts=0))
+    for count in (-(2**53), 2**53):
+        assert np.array_equal(noise.interval(counts=count), middle + count)
     dummies = shuffle.GeometricDummies.calibrate(bins=3, eps=1.0, delta=1e-6)
     assert [ends.tolist() for ends in dummies.interval(counts=[25, 1025, 30], users=1000)] == [[0, 994, 0], [6, 1000, 11]]
     bits = shuffle.ShuffledBits(1000, 0.1)

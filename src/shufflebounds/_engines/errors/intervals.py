@@ -26,6 +26,7 @@ CountTail = Callable[[int, int, bool], float]
 """``tail(y, held, upper)`` is an upper bound of log Pr[count >= y] if `upper`, otherwise of log Pr[count <= y], for a value that
 `held` users have."""
 
+
 class CountLaw(NamedTuple):
     """The distribution of a count, which is stochastically increasing in the truth.
 
@@ -167,27 +168,29 @@ def tail_of_bits(
 
 def _first(value: Callable[[int], float], low: int, high: int, start: float, scale: float) -> int:
     """Return the least integer in low..high at which the nondecreasing function is positive, or `high` if there is none."""
+    # The search is for the distance from `low`, which is at most 2**53: not every integer below -2**53 is a double.
     values: dict[int, float] = {}
 
     def at(t: float) -> float:
         whole = math.floor(t)
         if whole not in values:
-            values[whole] = value(whole)
+            values[whole] = value(low + whole)
         return values[whole]
 
-    above = min(max(math.floor(start), low), high)
+    last = high - low
+    above = min(max(math.floor(start) - low, 0), last)
     below, step = above, max(1, math.ceil(scale / 4))
     while at(above) <= 0:
-        if above == high:
+        if above == last:
             return high
-        below, above, step = above, min(high, above + step), 2 * step
+        below, above, step = above, min(last, above + step), 2 * step
     while at(below) > 0:
-        if below == low:
+        if below == 0:
             return low
-        above, below, step = below, max(low, below - step), 2 * step
+        above, below, step = below, max(0, below - step), 2 * step
     _, crossing, _, _ = narrowed(at, below, above, at(below), at(above), rtol=0.0, xtol=0.25,
                                  enough=lambda a, b, *_: math.floor(b) - math.floor(a) <= 1)
-    return math.floor(crossing)
+    return low + math.floor(crossing)
 
 
 def around(estimate: Any, reach: float, top: float) -> Ends:
