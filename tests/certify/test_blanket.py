@@ -60,6 +60,17 @@ def test_both_ways_contain_the_sum_in_rational_arithmetic(law, users):
     assert holds(blanket.enumerated(known[0], users, known[1]), value)
 
 
+def test_a_probability_that_may_be_zero_is_not_taken_as_zero():
+    """The outcomes with X = 0 were left out if the ball of their probability had 0 in it."""
+    ball, law = flint().arb, [(Fraction(1), Fraction(1, 2)), (Fraction(-1), Fraction(1, 2) - Fraction(1, 2**10))]
+    known, value = balls(law), exact(law, 3)
+    assert holds(blanket.enumerated(known[0], 3, ball(2.0**-11, 2.0**-11)), value)
+    alone, others = blanket.values_of([(ball(1), ball(0), ball(0, 1e-30)), (ball(1), ball(2), ball(0, 1e-30))], ball(1))
+    assert others == []
+    assert alone.lower() <= -1
+    assert alone.upper() >= 1
+
+
 @pytest.mark.slow
 def test_a_likely_sum_of_zero_does_not_widen_the_upper_bound():
     # P(S = 0) is above 0.97, and the smoothing adds eta/sqrt(2 pi) times this to T.

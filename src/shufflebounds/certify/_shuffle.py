@@ -314,7 +314,7 @@ def _sums(protocol: Any, family: Callable[[], Family], pairs: list[tuple[int, in
         measure = laws.blanket if others is None else laws.rows[others]
         for i, j in pairs:
             alone, law = values_of(list(zip(laws.rows[i], laws.rows[j], measure, strict=True)), factor)
-            values.append(alone + phi(law, protocol.users, (arb(1) - sum(measure)).max(arb(0))))
+            values.append(alone + phi(law, protocol.users, (1 - sum((m for _, m in law), arb(0))).max(arb(0))))
         return larger(*values)
 
     return phi_answers(len(family().blanket), protocol.users, value, len(pairs))

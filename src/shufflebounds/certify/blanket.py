@@ -34,7 +34,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from shufflebounds._base.validate import InfeasibleError
-from shufflebounds.certify.balls import Answer, Ball, Outcomes, Outputs, acb, arb, flint, pi
+from shufflebounds.certify.balls import Answer, Ball, Outcomes, Outputs, acb, arb, flint, pi, positive
 from shufflebounds.certify.by_definition import drawn, multisets, powers
 
 TOLERANCE = 3e-5
@@ -72,9 +72,18 @@ class Witness(NamedTuple):
 
 
 def values_of(outputs: Outputs, factor: Ball) -> tuple[Ball, list[tuple[Ball, Ball]]]:
-    """Return the contribution of outputs with m = 0, which reveal the target's message, and (X, m) of all others."""
-    alone = sum(((a - factor * b).max(arb(0)) for a, b, m in outputs if m == 0), arb(0))
-    return alone, [((a - factor * b) / m, m) for a, b, m in outputs if m != 0]
+    """Return the contribution of outputs with m = 0, which reveal the target's message, and (X, m) of all others.
+
+    Where m may be 0 or not, X is taken as 0, so the caller has this m in the probability of X = 0. By
+    (s + x)_+ <= s_+ + x_+ and (s + x)_+ >= s_+ - x_- this changes Phi_n by at most R_0 - E R_1, which is added to the first ball.
+    """
+    alone, law = arb(0), []
+    for a, b, m in outputs:
+        if m > 0:
+            law.append(((a - factor * b) / m, m))
+        else:
+            alone += (a - factor * b).max(arb(0)) if m == 0 else (a - factor * b).union(arb(0))
+    return alone, law
 
 
 def phi_answers(kinds: int, users: int, value: Callable[..., Ball], times: int = 1, distance: float = 1e-9,
@@ -124,7 +133,7 @@ def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, given: Wit
     above = sum((p * x.max(arb(0)) for x, p in law), arb(0))
     if not any(x > 0 for x, _ in law):
         # E(X_1 + ... + X_n)_+ <= n E X_+, which is 0 or so small that the sign of X is not known.
-        return above.union(arb(0)) if above != 0 else above
+        return above.union(arb(0))
     try:
         given = given or witness(law, users, digits, size)
     except (ValueError, OverflowError):
@@ -170,7 +179,7 @@ def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, given: Wit
 
 def enumerated(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball) -> Ball:
     """Return Phi_n as the sum over all multisets of values."""
-    kinds = [*law, *([(arb(0), rest)] if rest != 0 else [])]
+    kinds = [*law, *([(arb(0), rest)] if positive(rest) else [])]
     tables = [[(c * x, weight) for c, weight in enumerate(powers(m, users))] for x, m in kinds]
     sums = drawn(tables, users, lambda one, other: (one[0] + other[0], one[1] * other[1]), (arb(0), arb(1)))
     return math.factorial(users) * sum((weight * x.max(arb(0)) for x, weight in sums), arb(0)) / users

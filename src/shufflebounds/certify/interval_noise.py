@@ -51,7 +51,7 @@ from typing import Any
 from shufflebounds._engines.datasets.largest_sum import NODES, SMOOTHING, SPREAD, SumChoices
 from shufflebounds._engines.datasets.pair_weights import Weights
 from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, arb, larger, largest, normal_tail, pi, smaller
-from shufflebounds.certify.blanket import phi_answers, saddle
+from shufflebounds.certify.blanket import phi_answers, saddle, values_of
 from shufflebounds.certify.noise import masses, noise_of
 from shufflebounds.certify.worst_dataset import EveryDataset, Law, LemmaH, negative_mass, square
 
@@ -339,10 +339,10 @@ def interval_outputs(protocol: Any, eps: float, upper: bool) -> Iterator[Answer]
         cells = cells_of(noise, [arb(k) for k in range(-number, d + number + 2)] if whole else
                        [noise.sensitivity / 2 + half * i / number for i in range(-number, number + 1)], places[:2], places[2:])
         beyond = cells[0][0] + cells[-1][0] if upper and sigma else arb(0)
-        law = _blanket(cells[1:-1] if sigma else cells, factor) if upper else [
-            ((first - factor * last) / other, other) for first, last, other, _ in cells if other != 0]
+        alone, law = (arb(0), _blanket(cells[1:-1] if sigma else cells, factor)) if upper else values_of(
+            [cell[:3] for cell in cells], factor)
         law = thinned(law, arb(share), factor)
         rest = (1 - sum((m for _, m in law), arb(0))).max(arb(0))
-        return phi(law, users, rest) + share * beyond
+        return phi(law, users, rest) + share * (alone + beyond)
 
     yield from phi_answers(4 * number + 2 * (d if whole else 0), users, value, distance=TOLERANCE, digits=DIGITS)
