@@ -14,8 +14,9 @@ The second bound has a number k < T of pivots and a level A > 1. Let f be an upp
 
 Every choice of N, k and A is valid. A choice is made with approximations of :math:`\Gamma`, and its bound is evaluated. The value
 shows the error of the approximations. If another choice has a smaller bound by the corrected approximations, this choice is
-evaluated, too, and so on. This is done at a fixed grid of eps, so that the bound does not rise with eps where another choice is
-made: delta is convex in E, and linear interpolation between upper bounds gives an upper bound.
+evaluated, too, and so on. Choices are made at every fifth place of a fixed grid of eps. At each place the bounds of the two nearest
+choices are evaluated, so that a choice that is wrong at one place is compared with that of another place. Between the places the
+bound is interpolated: delta is convex in E, and linear interpolation between upper bounds gives an upper bound.
 """
 
 from __future__ import annotations
@@ -64,13 +65,17 @@ _RATIO = 1 / 1.01
 """Ratio of neighbouring eps of the grid on which the bound is evaluated; between them it is interpolated. Raised: longer run time.
 Lowered: a less tight bound, by up to 1 - _RATIO of eps."""
 
+_CHOSEN = 5
+"""Choices are made at every fifth place of the grid. Raised: a less tight bound, which may rise with eps. Lowered: longer run
+time."""
+
 _STEEP = 0.02
 """If log delta falls by more than this between two places of the grid, bounds at smaller eps are not evaluated, because delta is
 convex in e^eps. Raised: longer run time. Lowered: more bounds that rise with eps."""
 
-_STEP = 10
+_STEP = 2 * _CHOSEN
 """Of the smaller eps of the grid that are tried for a given eps, every tenth. Raised: shorter run time. Lowered: closer to the
-smallest bound."""
+smallest bound. A multiple of `_CHOSEN` needs no further choices."""
 
 _FLAT = 1e-3
 """The search for a smaller eps ends where the relative fall of the bound is below this multiple of the relative fall of eps.
@@ -87,6 +92,10 @@ time. Lowered: a less tight bound for few terms and heavy tails."""
 _WRONG = 0.05
 """If the log of an evaluated term differs from its approximation by more than this, the next choice does not use approximations.
 Raised: the bound is less tight for few terms and heavy tails. Lowered: longer run time."""
+
+_FAR = math.exp(-2.0)
+"""A mean excess is computed again, with fewer bounded outputs, if the bound is below this fraction of the approximation that gave
+their number. Raised: longer run time. Lowered: a less tight bound where the approximation is too large."""
 
 _PART = 0.15
 """The mean excess of batches may add this fraction of the excess of single records. Any fraction is valid."""
@@ -200,7 +209,7 @@ class Epoch:
         low, high = self._eps(place + 1), self._eps(place)
         at_low, at_high = self._at(place + 1), self._at(place)
         if not at_low - at_high > _STEEP:
-            at_low = min(at_low, self._lowest(place + 1)[0])
+            at_low = self._lowest(place + 1)[0]
         if not (low < eps < high and at_high < at_low):
             return min(alone, at_high if eps == high else at_low, at_low)
         share = math.log(math.expm1(eps - low) / math.expm1(high - low))
@@ -227,17 +236,32 @@ class Epoch:
         place = max(0, math.floor(math.log(eps / self._noise.last) / math.log(_RATIO)))
         return place + (eps <= self._eps(place + 1)) - (eps > self._eps(place))
 
-    @kept(CACHED_ANSWERS)
     def _at(self, place: int) -> float:
         """Return the bound at a place of the grid; that at eps = 0 is valid, and may be smaller."""
-        at = self._eps(place)
-        return min(float(log_divergence(self.mu, at)), self._evaluated(at)[0], self._evaluated(0.0)[0])
+        return min(self._best(place)[0], self._evaluated(0.0)[0])
 
-    def _lowest(self, place: int) -> tuple[float, float]:
-        """Return the smallest bound at a place of the grid or at a smaller eps, and this eps."""
+    @kept(CACHED_ANSWERS)
+    def _best(self, place: int) -> tuple[float, float, int]:
+        """Return the smallest bound at a place of the grid, of one step and of the two nearest choices, as `_evaluated` does.
+
+        A choice whose bound is not below that of one step is not evaluated again.
+        """
+        at, first = self._eps(place), place // _CHOSEN * _CHOSEN
+        found = [(float(log_divergence(self.mu, at)), 1.0, -1)]
+        for near in (self._eps(first), self._eps(first + _CHOSEN)):
+            value, terms, index = chosen = self._evaluated(near)
+            if near == at:
+                found.append(chosen)
+            elif (terms, index) not in {one[1:] for one in found} and value < log_divergence(self.mu, near):
+                found.append((math.log(sum(self._parts(at, terms, index, math.exp(value)))), terms, index))
+        return min(found)
+
+    def _lowest(self, place: int) -> tuple[float, float, int, float]:
+        """Return the smallest bound at a place of the grid or at a smaller eps, as `_evaluated` does, and this eps."""
         while self._at(place + 1) < self._at(place):
             place += 1
-        return min((self._evaluated(at)[0], at) for at in (self._eps(place), self._best_below(place), 0.0))
+        others = (self._best_below(-(-place // _STEP) * _STEP), 0.0)
+        return min((*self._best(place), self._eps(place)), *((*self._evaluated(at), at) for at in others))
 
     @kept(CACHED_ANSWERS)
     def _evaluated(self, eps: float) -> tuple[float, float, int]:
@@ -259,7 +283,7 @@ class Epoch:
         while at not in tried and len(tried) < _MOST_EVALUATED:
             tried.add(at)
             main, more = self._parts(eps, float(terms[at]), int(place[at]), max(min(float(total[at]), one), TINY))
-            found, x = min(found, (math.log(main + more) + COMPUTED_ERROR, float(terms[at]), int(place[at]))), float(number[at])
+            found, x = min(found, (math.log(main + more), float(terms[at]), int(place[at]))), float(number[at])
             mean_errors[x] = error = math.log(main) - float(log_mean[at])
             if pivoted[at]:
                 rest_errors[math.log(self._pivots.pivots[place[at]])] = math.log(max(more, TINY) / max(float(rest[at]), TINY))
@@ -275,9 +299,10 @@ class Epoch:
                 logs[: alone.size] = _interpolated(alone, values, beyond=True)
             if rest_errors:
                 corrected[pivoted] *= np.exp(_interpolated(count, rest_errors))
-            # The errors differ between numbers of pivots, so those that were not evaluated are not taken as larger.
-            other = np.flatnonzero(pivoted)[~np.isin(count, list(rest_errors))]
-            logs[other], corrected[other] = np.minimum(logs, log_mean)[other], np.minimum(corrected, rest)[other]
+            if max(map(abs, mean_errors.values())) > _WRONG:
+                # Where the errors are large, they differ between numbers of pivots.
+                other = np.flatnonzero(pivoted)[~np.isin(count, list(rest_errors))]
+                logs[other], corrected[other] = np.minimum(logs, log_mean)[other], np.minimum(corrected, rest)[other]
             total = np.exp(np.minimum(logs, 0.0)) + corrected
             at = int(total.argmin())
             if not total[at] < min(one, math.exp(found[0])) * (1 - _GAIN):
@@ -289,13 +314,27 @@ class Epoch:
         if place < 0:
             count, shift, more = 0.0, 0.0, self._step(eps)[1] * float(self._tail(np.array([self.steps / terms]))[0])
         else:
-            count, level, chosen, bound, _, excess = (float(part[place]) for part in self._pivots)
+            pivots = _Pivots(*(part[place : place + 1] for part in self._pivots))
+            count, level, chosen, bound = (float(part[0]) for part in pivots[:4])
             f = self._pivot_bound(count, level, chosen, bound)
-            eta, factor = (1 + level) * f, math.exp(eps)
-            shift = max(0.0, level * (level - factor)) * count * terms / (self.steps - count)
-            more = count / self.steps * (eta if level > factor else f) + self._step(eps)[1] * (eta + excess)
-        main = math.exp(log_mean_excess(self.mu, eps, terms, shift, math.log(near) - _BELOW))
-        return (1 - count / self.steps) * main, more
+            shift, more = (float(part[0]) for part in self._with_pivots(eps, pivots._replace(bound=np.full(1, f))))
+        main = (1 - count / self.steps) * self._main(eps, terms, shift, more, near)
+        return main * (1 + COMPUTED_ERROR), more * (1 + COMPUTED_ERROR)
+
+    def _with_pivots(self, eps: float, pivots: _Pivots) -> tuple[FloatArray, FloatArray]:
+        """Return the numbers u in the bounds with pivots, and their parts without Gamma_N."""
+        count, level, _, bound, terms, excess = pivots
+        eta, factor = (1 + level) * bound, math.exp(eps)
+        shift = np.maximum(0.0, level * (level - factor)) * count * terms / (self.steps - count)
+        return shift, count / self.steps * np.where(level > factor, eta, bound) + self._step(eps)[1] * (eta + excess)
+
+    def _main(self, eps: float, terms: float, shift: float, rest: float, near: float) -> float:
+        """Return an upper bound of Gamma_N(E; shift); `near` approximates its sum with `rest`."""
+        while True:
+            main = math.exp(log_mean_excess(self.mu, eps, terms, shift, math.log(near) - _BELOW))
+            if not main + rest < _FAR * near:
+                return main
+            near = main + rest
 
     def witnesses(self, eps: float) -> Iterator[Witness]:
         """Yield choices that show the bound of :meth:`log_delta`, unless the bound is that of one step.
@@ -305,14 +344,13 @@ class Epoch:
         """
         if self.steps == 1 or self.mu > LARGEST_MU:
             return
-        top, near, lowest = min(eps, self._noise.last), list[float](), 0.0
+        top, near = min(eps, self._noise.last), list[tuple[float, float, int, float]]()
         if top > TINY:
             place = self._place(top)
-            near = [self._eps(place), self._eps(place + 1)]
-            lowest = self._lowest(place + (eps < self._noise.last))[1]
-        for at in dict.fromkeys((*near, lowest, 0.0)):
-            _, terms, index = self._evaluated(at)
-            found = Witness(top if at in near else at, int(terms), self._cut(self.steps / terms))
+            near = [(*self._best(one), top) for one in (place, place + 1)]
+            near.append(self._lowest(place + (eps < self._noise.last)))
+        for _, terms, index, at in (*near, (*self._evaluated(0.0), 0.0)):
+            found = Witness(at, int(terms), self._cut(self.steps / terms))
             if index >= 0:
                 count, level, chosen = (float(part[index]) for part in self._pivots[:3])
                 found = found._replace(pivots=int(count), level=level, chosen=int(chosen), chosen_cut=self._cut(count / chosen))
@@ -322,14 +360,14 @@ class Epoch:
     def _best_below(self, place: int) -> float:
         """Return an eps, at most that of a place of the grid, at which the bound is small.
 
-        The bound may rise with eps, because the factor h + E - 1 of the tails does (h is the divergence of one step). The places
-        that are multiples of _STEP are tried, the largest first, until the approximate bound is flat or rises. If that at eps = 0
-        is at most the smallest of these bounds, 0 is returned, so that all such eps share one bound.
+        The bound may rise with eps, because the factor h + E - 1 of the tails does (h is the divergence of one step). The place and
+        those _STEP, 2 _STEP, ... later are tried, until the approximate bound is flat or rises. If that at eps = 0 is at most the
+        smallest of these bounds, 0 is returned, so that all such eps share one bound.
         """
         at = self._eps(place)
         best = self._nearly(at)
         while at > TINY:
-            place = (place // _STEP + 1) * _STEP
+            place += _STEP
             lower = self._eps(place)
             value = self._nearly(lower)
             if value > best * (1 - _FLAT * (1 - lower / at)):
@@ -347,9 +385,9 @@ class Epoch:
     def _pivot_bound(self, count: float, level: float, chosen: float, near: float) -> float:
         """Return an upper bound f of F_k(A)."""
         eps = _log_below(level)
-        main = math.exp(log_mean_excess(self.mu, eps, chosen, 0.0, math.log(near) - _BELOW))
-        total = main + self._step(eps)[1] * float(self._tail(np.array([count / chosen]))[0])
-        return min(self._step(eps)[0], total * (1 + COMPUTED_ERROR))
+        one, weight = self._step(eps)
+        rest = weight * float(self._tail(np.array([count / chosen]))[0])
+        return min(one, (self._main(eps, chosen, 0.0, rest, near) + rest) * (1 + COMPUTED_ERROR))
 
     def _tail(self, c: FloatArray) -> FloatArray:
         """Return upper bounds of the tail D(c, B) of `weights`.
@@ -394,20 +432,16 @@ class Epoch:
     @kept(COMPARED)
     def _choices(self, eps: float) -> _Choices:
         """Return the choices without pivots, and those with pivots that may have a smaller bound."""
-        weight, factor = self._step(eps)[1], math.exp(eps)
-        near = Approximation(self.mu, eps)
+        weight, near = self._step(eps)[1], Approximation(self.mu, eps)
         terms = np.unique(self._terms(np.array([float(self.steps)])))
         alone = _Choices(near.log_mean(terms, np.zeros(terms.size)), weight * self._tail(self.steps / terms), terms,
                          np.full(terms.size, -1))
-        count, level, _, bound, terms, excess = self._pivots
-        eta, share = (1 + level) * bound, count / self.steps
-        rest = share * np.where(level > factor, eta, bound) + weight * (eta + excess)
+        shift, rest = self._with_pivots(eps, self._pivots)
         place = np.flatnonzero(rest < (np.exp(alone.log_mean) + alone.rest).min())
         if not place.size:
             return alone
-        count, level, terms, share = (part[place] for part in (count, level, terms, share))
-        shift = np.maximum(0.0, level * (level - factor)) * count * terms / (self.steps - count)
-        pivoted = _Choices(np.log1p(-share) + near.log_mean(terms, shift), rest[place], terms, place)
+        terms, share = self._pivots.terms[place], self._pivots.pivots[place] / self.steps
+        pivoted = _Choices(np.log1p(-share) + near.log_mean(terms, shift[place]), rest[place], terms, place)
         log_mean, rest, terms, place = (np.concatenate(both) for both in zip(alone, pivoted))
         return _Choices(log_mean, rest, terms, place)
 
