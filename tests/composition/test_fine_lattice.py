@@ -23,3 +23,12 @@ def test_bounds_do_not_jump_where_the_lattice_no_longer_fits():
     eps = [RandomizedResponse(1e-5).self_compose(count).epsilon(1e-6) for count in counts]
     assert eps == sorted(eps)
     assert eps[-1] < 1.5 * eps[0]
+
+
+def test_mu_of_a_huge_pure_budget_is_that_of_the_gaussian_rule():
+    # The upper bounds of delta end at a positive delta, and no finer grid can reduce mu of the line from there to the pure budget.
+    composed = RandomizedResponse(1e-5).self_compose(4 * 10**11)
+    calls = []
+    composed._product.samples.__dict__["_mu"] = property(calls.append)
+    assert composed.gdp_mu() == composed._product._gaussian_rule
+    assert not calls

@@ -452,7 +452,10 @@ class Product(ClosedForms):
         if exact is not None:
             return exact
         if upper:
-            sampled = self.pure < math.inf and not self._by_gaussian_rule
+            # The samples end at delta = e^(-d^2/2), where d is between CURVE_DEPTH and twice this number. The line from there to
+            # delta = 0 at the pure budget has a corner with mu = sqrt(d^2 + 2 pure) - d, up to lower-order terms.
+            end = 2 * CURVE_DEPTH
+            sampled = not self._by_gaussian_rule and math.sqrt(end**2 + 2 * self.pure) - end < self._gaussian_rule
             return min(self._gaussian_rule, self.samples.mu(True)) if sampled else self._gaussian_rule
         alone = (repeated_mu(profile._tradeoff(True), times) for profile, times in self.factors
                  if profile._pair_info().sampling.convex)
