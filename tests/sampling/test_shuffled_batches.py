@@ -268,3 +268,16 @@ def test_eps_does_not_rise_with_delta():
     """It rose by a relative 4e-4 between these two."""
     profile = epoch(0.9606901812716797, 10_000, 30)
     assert profile.epsilon(0.001443) <= profile.epsilon(0.001279)
+
+
+def test_upper_renyi_divergences_need_no_lower_bound(monkeypatch):
+    monkeypatch.setattr("shufflebounds._engines.excess.excess_law.ExcessLaw.log_phi", None)
+    epoch = ShuffledBatches(GaussianMechanism(8.0), batches=5, batch_size=2)
+    orders = np.array([2.0, 8.0])
+    # The integral of shufflebounds._losses.renyi over the bounds of `log_delta` themselves, by the trapezoidal rule.
+    eps = np.linspace(0.0, 1.5, 601)
+    delta = np.exp(epoch._closed.side(eps, True))
+    for order, value in zip(orders.tolist(), epoch.rdp(orders).tolist()):
+        total = np.trapezoid(delta * (np.exp((order - 1) * eps) + np.exp(-order * eps)), eps)
+        exact = math.log1p(order * (order - 1) * total) / (order - 1)
+        assert 0.999 * exact < value < 1.02 * exact

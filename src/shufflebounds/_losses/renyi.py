@@ -147,12 +147,13 @@ def _least_upper(own: SampledProfile, reverse: SampledProfile, order: float) -> 
 
 
 def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, tail: Tail | None, lower: float,
-                other: KnownUpper | None = None) -> float:
+                other: KnownUpper | None = None, cap: float = math.inf) -> float:
     """Return an upper bound of the larger one of D_order(P||Q) and D_order(Q||P) from samples of upper bounds of H.
 
     Samples are added as in `renyi`, one or a few at a time, until the error of the interpolation is small compared with the gap
     between the result and `lower`. `lower` is a lower bound of the divergence, or -inf. `other` is another upper bound of H: beyond
-    the first eps at which it is as small as the samples, the integral of `other` is used.
+    the first eps at which it is as small as the samples, the integral of `other` is used. `cap` is another upper bound of the
+    divergence: no samples are added if no upper bound from them can be below `cap` by more than a relative rtol.
     """
     level = None if other is None else cache(partial(other.level, order))
     with np.errstate(all="ignore"):
@@ -174,6 +175,9 @@ def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, t
         share = max(1.0, min(_SHARE * (log_sum - log_least) / rtol, _MOST_SHARE)) if log_least > -math.inf else 1.0
         gap = np.exp(gap - log_sum)
         if samples.evaluations >= most or log_sum == -math.inf:
+            break
+        # The integrals of lines below the given bounds of H: no samples reduce the bound of the divergence below this.
+        if cap < math.inf and _divergence(order, float(np.logaddexp(own[0], reverse[0]))) >= cap * (1 - rtol):
             break
         if not settled and beyond > log_sum + math.log(share * rtol / 4) and 2 * end < LARGEST_EXPONENT:
             samples.add(np.array([2 * end]))

@@ -191,9 +191,9 @@ class Samples:
         above, bounds = self.info.sampling.above, {}
         assert above is not None
         samples, (rtol, most) = self._first(above).copy(), self._effort(1e-6, 2**13)
-        placed, smallest = samples.evaluations, self.beside.renyi_limit(np.array(list(infinite)), False)
-        for (a, beyond), below in zip(infinite.items(), smallest.tolist()):
+        placed, limits = samples.evaluations, [self.beside.renyi_limit(np.array(list(infinite)), upper) for upper in (False, True)]
+        for (a, beyond), below, cap in zip(infinite.items(), *(limit.tolist() for limit in limits)):
             samples.evaluations = placed
-            upper = math.inf if beyond else upper_renyi(samples, a, rtol, most, tail, below, self.beside.known_upper())
+            upper = math.inf if beyond else upper_renyi(samples, a, rtol, most, tail, below, self.beside.known_upper(), cap)
             bounds[a] = Interval(0.0, upper)
         return [bounds[a] for a in orders.tolist()]

@@ -240,6 +240,13 @@ class Epoch:
         """Return the bound at a place of the grid; that at eps = 0 is valid, and may be smaller."""
         return min(self._best(place)[0], self._evaluated(0.0)[0])
 
+    def alone(self, eps: float) -> float:
+        """Return the bound at one eps >= 0 without bounds at smaller eps, which may be smaller; only that at eps = 0 is used."""
+        one = float(log_divergence(self.mu, eps))
+        if self.steps == 1 or self.mu > LARGEST_MU or not eps <= self._noise.last:
+            return one
+        return min(one, self._evaluated(eps if eps > TINY else 0.0)[0], self._evaluated(0.0)[0])
+
     @kept(CACHED_ANSWERS)
     def _best(self, place: int) -> tuple[float, float, int]:
         """Return the smallest bound at a place of the grid, of one step and of the two nearest choices, as `_evaluated` does.
