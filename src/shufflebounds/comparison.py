@@ -212,8 +212,8 @@ def compare_at(
 
     The messages of dummy reports are shared evenly among the users. The protocols with several messages per user need shufflers
     that do not reveal which messages come from the same user. `ClearReports` and `GeometricDummies` also need a trusted party that
-    adds the dummy reports. The run time is a few seconds, most of it for `FlippedReports`, and about half a minute for several
-    releases.
+    adds the dummy reports. The run time is a few seconds, most of it for `FlippedReports`, about half a minute for several
+    releases, and minutes for several devices with delta below 1e-230.
 
     `users` is the number of users who take part. With fewer users the guarantee is weaker, except for protocols with dummy
     reports: pass the number of users that may be missing as `missing`. Errors are those if all users take part. If every user takes

@@ -137,7 +137,10 @@ class ComposedSums(IndependentSums):
         return below, above
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
-        return IntervalArray(*(one._log_side(eps, upper=upper) for one, upper in zip(self.composed, (False, True))))
+        return IntervalArray(self.side(eps, False), self.side(eps, True))
+
+    def side(self, eps: FloatArray, upper: bool) -> FloatArray:
+        return self.composed[upper]._log_side(eps, upper=upper)
 
     def method(self, eps: float) -> list[str]:
         below, above = self.composed

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.caches import Kept, cached_property
+from shufflebounds._base.caches import Kept, cached_property, kept
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.evidence import Evidence, bound_lines
-from shufflebounds._base.limits import CACHED_BYTES, MANY, SEARCH_GAP, SQUARABLE
+from shufflebounds._base.limits import CACHED_ANSWERS, CACHED_BYTES, MANY, SEARCH_GAP, SQUARABLE
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, at_each, consistent
 from shufflebounds._engines.bits import records as _record_pair
 from shufflebounds._engines.bits import two_bins as _bin_pair
@@ -126,6 +126,24 @@ class _Reports(IndependentSums):
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
         return at_each(self._at, eps)
+
+    def side(self, eps: FloatArray, upper: bool) -> FloatArray | None:
+        # With tables, one search over datasets gives both bounds. Where delta is too small for tables, each bound has a composition
+        # of its own.
+        if self.one is None or self.uniform:
+            return None
+        small = np.array([at < min(self.pure, 700.0) and self._without_tables(at) for at in eps.tolist()], dtype=np.bool_)
+        if not small.any():
+            return None
+        alone = np.array([_record_pair.local(self.flip, at) for at in eps[small].tolist()])
+        out = np.empty(eps.size)
+        out[small] = np.minimum(np.minimum(self._twice.side(eps[small], upper), alone), 0.0)
+        out[~small] = self.log_delta(eps[~small])[upper]
+        return out
+
+    @kept(CACHED_ANSWERS)
+    def _without_tables(self, eps: float) -> bool:
+        return self._tables(eps) is None
 
     def roughly(self, eps: FloatArray) -> IntervalArray:
         """Return bounds with a gap of about .03 in log delta, in less time than `log_delta`, because a curve takes many eps."""
@@ -333,8 +351,8 @@ class _Reports(IndependentSums):
                 return self._uniform_at_worst(eps)
             worst = self._tables(eps)
             ends = (0, self._others), (0, self._others)
-            near = worst[1].log_delta(*ends) if worst else self._twice.log_delta(np.array([eps])).alone()
-            return min(0.0, near[upper])
+            near = worst[1].log_delta(*ends)[upper] if worst else float(self._twice.side(np.array([eps]), upper)[0])
+            return min(0.0, near)
 
         return Curve(log_delta, settles=1e-9)
 

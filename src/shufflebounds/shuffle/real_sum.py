@@ -40,10 +40,10 @@ class _Columns(ComposedSums):
         super().__init__(column, bits, pure)
         self.total = total
 
-    def log_delta(self, eps: FloatArray) -> IntervalArray:
+    def side(self, eps: FloatArray, upper: bool) -> FloatArray:
         # The lower bound for the total is valid for the columns, too, because the total is a function of the columns.
-        low, high = super().log_delta(eps)
-        return IntervalArray(np.maximum(self.total._log_side(eps, upper=False), low), high)
+        bound = super().side(eps, upper)
+        return bound if upper else np.maximum(self.total._log_side(eps, upper=False), bound)
 
     def method(self, eps: float) -> list[str]:
         return [*super().method(eps), *bound_lines({"the total": self.total._log_side_at(eps, upper=False)}, upper=False)]
