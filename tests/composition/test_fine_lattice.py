@@ -32,3 +32,9 @@ def test_mu_of_a_huge_pure_budget_is_that_of_the_gaussian_rule():
     composed._product.samples.__dict__["_mu"] = property(calls.append)
     assert composed.gdp_mu() == composed._product._gaussian_rule
     assert not calls
+
+
+@pytest.mark.parametrize(("releases", "named"), [(10**6, False), (10**13, True)])
+def test_evidence_names_the_rule_of_many_tiny_releases(releases, named):
+    claims = RandomizedResponse(1e-5).self_compose(releases).evidence(0.5)
+    assert any("log_levels" in one.where for one in claims) == named

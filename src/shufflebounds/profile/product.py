@@ -240,6 +240,12 @@ class Product(ClosedForms):
                     lower[at] = np.maximum(lower[at], profile_below(eps[at], lower[at]))
         return consistent(IntervalArray(lower, upper), "log delta at eps={!r}", eps)
 
+    def by_rules(self, eps: float) -> bool:
+        """Whether the upper bound at eps is that of the Gaussian guarantees or Renyi divergences of the releases."""
+        if self.ways:
+            return any(way.by_rules(eps) for way in self.ways)
+        return not self._is_one and eps < self.pure and self._enumerated is None and self._by_gaussian_rule
+
     @cached_property
     def _by_gaussian_rule(self) -> bool:
         """Whether the losses of one release are too small for a grid.

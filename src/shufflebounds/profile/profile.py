@@ -889,6 +889,9 @@ class Composition(PrivacyProfile):
         yield theorem("products of dominating pairs dominate adaptive compositions" if upper else
                       "a product of pairs that the releases dominate, or one release alone, has at most the delta of all releases",
                       "docs/theorems/adaptive-composition")
+        if upper and self._product.by_rules(eps):
+            yield theorem("Renyi divergences of releases add, and so do the squares of their mu; either bounds delta",
+                          "shufflebounds._losses.renyi.log_levels")
         # The composition uses delta of its factors at all eps. For each factor, only the claims at eps = 0 and at the given eps are
         # listed.
         for profile, _ in self.factors:
