@@ -119,11 +119,6 @@ def largest_answer(answers: Iterable[Answer]) -> Answer:
                   max(part.tolerance for part in parts), all(part.refined for part in parts))
 
 
-def positive(ball: Ball) -> bool:
-    """Return whether a number >= 0 may be above 0. A ball of 0 and other numbers is neither equal nor unequal to 0."""
-    return not bool(ball == 0)
-
-
 def larger(*values: Ball) -> Ball:
     """Return the largest of the balls."""
     return reduce(lambda one, other: one.max(other), values)

@@ -34,7 +34,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from shufflebounds._base.validate import InfeasibleError
-from shufflebounds.certify.balls import Answer, Ball, Outcomes, Outputs, acb, arb, flint, pi, positive
+from shufflebounds.certify.balls import Answer, Ball, Outcomes, Outputs, acb, arb, flint, pi
 from shufflebounds.certify.by_definition import drawn, multisets, powers
 
 TOLERANCE = 3e-5
@@ -77,13 +77,9 @@ def values_of(outputs: Outputs, factor: Ball) -> tuple[Ball, list[tuple[Ball, Ba
     Where m may be 0 or not, X is taken as 0, so the caller has this m in the probability of X = 0. By
     (s + x)_+ <= s_+ + x_+ and (s + x)_+ >= s_+ - x_- this changes Phi_n by at most R_0 - E R_1, which is added to the first ball.
     """
-    alone, law = arb(0), []
-    for a, b, m in outputs:
-        if m > 0:
-            law.append(((a - factor * b) / m, m))
-        else:
-            alone += (a - factor * b).max(arb(0)) if m == 0 else (a - factor * b).union(arb(0))
-    return alone, law
+    revealed = [(a - factor * b, m) for a, b, m in outputs if not m > 0]
+    alone = sum((excess.max(arb(0)) if m == 0 else excess.union(arb(0)) for excess, m in revealed), arb(0))
+    return alone, [((a - factor * b) / m, m) for a, b, m in outputs if m > 0]
 
 
 def phi_answers(kinds: int, users: int, value: Callable[..., Ball], times: int = 1, distance: float = 1e-9,
@@ -179,7 +175,8 @@ def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, given: Wit
 
 def enumerated(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball) -> Ball:
     """Return Phi_n as the sum over all multisets of values."""
-    kinds = [*law, *([(arb(0), rest)] if positive(rest) else [])]
+    # A ball of 0 and other numbers is neither equal nor unequal to 0.
+    kinds = law if rest == 0 else [*law, (arb(0), rest)]
     tables = [[(c * x, weight) for c, weight in enumerate(powers(m, users))] for x, m in kinds]
     sums = drawn(tables, users, lambda one, other: (one[0] + other[0], one[1] * other[1]), (arb(0), arb(1)))
     return math.factorial(users) * sum((weight * x.max(arb(0)) for x, weight in sums), arb(0)) / users

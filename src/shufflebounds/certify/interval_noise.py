@@ -339,8 +339,8 @@ def interval_outputs(protocol: Any, eps: float, upper: bool) -> Iterator[Answer]
         cells = cells_of(noise, [arb(k) for k in range(-number, d + number + 2)] if whole else
                        [noise.sensitivity / 2 + half * i / number for i in range(-number, number + 1)], places[:2], places[2:])
         beyond = cells[0][0] + cells[-1][0] if upper and sigma else arb(0)
-        alone, law = (arb(0), _blanket(cells[1:-1] if sigma else cells, factor)) if upper else values_of(
-            [cell[:3] for cell in cells], factor)
+        laws = [cell[:3] for cell in cells]
+        alone, law = (arb(0), _blanket(cells[1:-1] if sigma else cells, factor)) if upper else values_of(laws, factor)
         law = thinned(law, arb(share), factor)
         rest = (1 - sum((m for _, m in law), arb(0))).max(arb(0))
         return phi(law, users, rest) + share * (alone + beyond)

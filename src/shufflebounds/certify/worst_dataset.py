@@ -45,7 +45,7 @@ from shufflebounds._engines.datasets.largest_sum import SumChoices
 from shufflebounds._engines.datasets.pair_weights import EXCEEDED, ORDERS, Weights
 from shufflebounds._engines.datasets.worst import FACTORS, TILTS, Choices
 from shufflebounds.certify._dispatch import kinds_of
-from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, acb, arb, flint, larger, pi, positive, smaller
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, acb, arb, flint, larger, pi, smaller
 from shufflebounds.certify.families import Family, family_of
 
 Law = list[tuple[Ball, Ball]]
@@ -133,8 +133,7 @@ def negative_mass(beyond: Callable[[Ball], Ball], pairs: int) -> Ball:
     ends = [w / (1 + w) for w in points]
     table = [[((v * w - smallest) / ((1 + v) * (1 + w))).max(arb(0)) for w in points] + [end]
              for v, end in zip(points, ends, strict=True)] + [[*ends, arb(1)]]
-    mean = sum((p * q * share for p, row in zip(mass, table, strict=True) for q, share in zip(mass, row, strict=True)
-                if positive(p * q)), arb(0))
+    mean = sum((p * q * share for p, row in zip(mass, table, strict=True) for q, share in zip(mass, row, strict=True)), arb(0))
     return ((1 + 2 * mean / pairs) ** pairs - 1) / 2
 
 
