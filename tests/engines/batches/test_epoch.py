@@ -368,3 +368,9 @@ def test_the_number_of_terms_is_at_most_that_of_the_theorem(steps):
         # A square that is rounded up by a relative 2^-52 or less.
         square = Fraction(level[i]) * (1 + Fraction(1, 2**52))
         assert Fraction(terms[i]) * square <= steps - Fraction(pivots[i])
+
+
+@pytest.mark.parametrize(("eps", "most"), [(2.5e-8, -51.3), slow(5e-8, -120.0)])
+def test_of_very_many_steps_choices_without_pivots_are_tried_to_the_end(eps, most):
+    """The approximations are wrong by factors of 1e9, and choices with pivots, which are worse, used up the number of trials."""
+    assert epoch.Epoch(0.25, 2**53, 2**53).log_delta(eps) < most

@@ -85,9 +85,9 @@ _GAIN = 1e-3
 """Another choice is evaluated if its approximate bound is smaller by this fraction. Raised: a less tight bound, which may rise with
 eps. Lowered: longer run time."""
 
-_MOST_EVALUATED = 6
-"""Largest number of choices that are evaluated at one eps, of 2 to 100 ms each; most often one or two suffice. Raised: longer run
-time. Lowered: a less tight bound for few terms and heavy tails."""
+_MOST_EVALUATED = 10
+"""Largest number of choices with pivots, and of those without, that are evaluated at one eps, of 2 to 100 ms each; most often one
+or two suffice. Raised: longer run time. Lowered: a less tight bound for few terms, heavy tails and more than 1e15 steps."""
 
 _WRONG = 0.05
 """If the log of an evaluated term differs from its approximation by more than this, the next choice does not use approximations.
@@ -265,8 +265,10 @@ class Epoch:
 
     def _lowest(self, place: int) -> tuple[float, float, int, float]:
         """Return the smallest bound at a place of the grid or at a smaller eps, as `_evaluated` does, and this eps."""
-        while self._at(place + 1) < self._at(place):
-            place += 1
+        # Farther down the grid `_best_below` decides, by approximations: values, of 2 to 100 ms each, may fall over hundreds of
+        # places.
+        nearest = range(place, place + _STEP)
+        place = next((at for at in nearest if not self._at(at + 1) < self._at(at)), nearest[-1])
         others = (self._best_below(-(-place // _STEP) * _STEP), 0.0)
         return min((*self._best(place), self._eps(place)), *((*self._evaluated(at), at) for at in others))
 
@@ -287,7 +289,7 @@ class Epoch:
         if not total[at] < one:
             # By the approximations no bound is below that of one step. The largest N whose tail leaves half of it is evaluated.
             at = int(np.where(rest < 0.5 * one, terms, 0.0).argmax())
-        while at not in tried and len(tried) < _MOST_EVALUATED:
+        while at not in tried:
             tried.add(at)
             main, more = self._parts(eps, float(terms[at]), int(place[at]), max(min(float(total[at]), one), TINY))
             found, x = min(found, (math.log(main + more), float(terms[at]), int(place[at]))), float(number[at])
@@ -311,6 +313,9 @@ class Epoch:
                 other = np.flatnonzero(pivoted)[~np.isin(count, list(rest_errors))]
                 logs[other], corrected[other] = np.minimum(logs, log_mean)[other], np.minimum(corrected, rest)[other]
             total = np.exp(np.minimum(logs, 0.0)) + corrected
+            for kind in (pivoted, ~pivoted):
+                if kind[list(tried)].sum() >= _MOST_EVALUATED:
+                    total[kind] = math.inf
             at = int(total.argmin())
             if not total[at] < min(one, math.exp(found[0])) * (1 - _GAIN):
                 break
