@@ -10,7 +10,7 @@ from shufflebounds import mechanisms, shuffle
 from shufflebounds.certify import outcomes_of
 from shufflebounds.profile import Composition
 from shufflebounds.profile.profile import DominatingPair
-from shufflebounds.sampling import RandomAllocation, ShuffledBatches, Subsampled
+from shufflebounds.sampling import AllocationPair, RandomAllocation, ShuffledBatches, Subsampled
 
 DIGITS = 30
 P, Q = (0.5, 0.25, 0.125, 0.125), (0.125, 0.125, 0.25, 0.5)
@@ -82,6 +82,33 @@ def test_sampled_noise(eps):
     mixed = [(q * a + (1 - q) * b, b) for a, b in pair]
     exact = max(stick(mixed, eps), stick([(b, a) for a, b in mixed], eps))
     assert_certified(Subsampled(mechanisms.KaryResponse(2, 1.0), 0.25), eps, exact)
+
+
+@pytest.mark.parametrize("noise", [mechanisms.GaussianMechanism(2.0), mechanisms.LaplaceMechanism(2.0),
+                                   mechanisms.GeometricMechanism(0.5), mechanisms.DiscreteGaussianMechanism(3.0)])
+def test_rare_samples_of_noise_need_a_higher_precision(noise):
+    """At the first precision e^eps - 1 is 0 or not; this is then divided by the rate."""
+    profile = Subsampled(noise, 1e-100)
+    for eps in (5e-101, 3.8e-93):
+        for bound in ("lower", "upper"):
+            stated, ball = profile.log_delta(eps, bound=bound), profile.certify(eps, bound=bound)
+            assert float(ball.log()) == pytest.approx(stated, rel=1e-9) if stated > -math.inf else ball == 0
+
+
+def test_masses_that_add_up_to_less_than_one_have_no_other_outcome():
+    """1 - 2^-53 of the mass is listed; the certificate took the rest as an outcome of equal probabilities."""
+    logs = [(-446.7, -(2.0**-53)), (-221.0, -(2.0**-53))]
+    pair, eps = AllocationPair(DominatingPair.from_pmfs(*logs), 3, removed=False), 210.0
+    p, q = ([mp.exp(x) for x in one] for one in logs)
+
+    def excess(row):
+        """Return Q - e^eps P of three results; P has one of the steps, at random, from p."""
+        chances = [mp.fprod((p if step == t else q)[i] for step, i in enumerate(row)) for t in range(3)]
+        return max(mp.mpf(0), mp.fprod(q[i] for i in row) - mp.exp(eps) * mp.fsum(chances) / 3)
+
+    exact = float(mp.log(mp.fsum(map(excess, itertools.product((0, 1), repeat=3)))))
+    assert float(pair.certify(eps).log()) == pytest.approx(exact, rel=1e-9)
+    assert pair.log_delta(eps) == pytest.approx(exact, rel=1e-9)
 
 
 def test_random_allocation_of_one_record_to_two_steps():

@@ -84,7 +84,8 @@ def _(pair: Any) -> Answer:
     def value(factor: Ball, *, phi: Callable[..., Ball]) -> Ball:
         laws = [(p, q, q) if pair.removed else (q, p, q) for p, q in outcomes()]
         alone, shared = values_of(laws, factor)
-        return alone + phi(shared, pair.steps, (1 - sum((m for _, m in shared), arb(0))).max(arb(0)))
+        # The given masses may add up to slightly less than 1; nothing else has X = 0.
+        return alone + phi(shared, pair.steps, sum((m.max(arb(0)) for *_, m in laws if not m > 0), arb(0)))
 
     few, *_, many = phi_answers(int(size), pair.steps, value)
     return few if few.operations < 1e6 else many

@@ -24,10 +24,11 @@ class Noise(NamedTuple):
     whole: bool = False
 
     def largest_above(self, log_ratio: Ball, beyond: Callable[[Ball], Ball]) -> Ball:
-        """Return `beyond`(y), a function of the outputs above y, for the y at which ln r exceeds `log_ratio`."""
+        """Return `beyond`(y), a probability of the outputs above y, for the y at which ln r exceeds `log_ratio`."""
         edge = self.inverse(log_ratio)
-        ends = {int(end.floor().unique_fmpz()) + 1 for end in (edge.lower(), edge.upper())}
-        return larger(*map(beyond, map(arb, ends) if self.whole else [edge]))
+        # None: the precision is too low to know the whole number.
+        ends = {end.floor().unique_fmpz() for end in (edge.lower(), edge.upper())} if self.whole else [edge]
+        return arb(0).union(arb(1)) if None in ends else larger(*(beyond(arb(y) + self.whole) for y in ends))
 
 
 def normal_delta(mu: Ball, factor: Ball) -> Ball:
