@@ -133,3 +133,11 @@ def test_divergence_of_order_one_of_wide_losses():
         # The divergences of the two orders of the pair are smaller.
         exact = [p * mp.log(p / q) + (1 - p) * mp.log((1 - p) / (1 - q)) for p, q in ((a, b), (b, a))]
         assert batch.rdp(1.0, bound="lower") <= max(exact) <= batch.rdp(1.0)
+
+
+def test_a_budget_that_underflows_is_rounded_up():
+    """2.0077772689814543e-315 was rounded to a smaller subnormal number, beyond which delta was 0."""
+    profile = Subsampled(KaryResponse(10, 2.0077772689814543e-215), 1e-100)
+    nearest = 2.0077772689814543e-215 * 1e-100
+    assert profile.epsilon(0.0) > nearest
+    assert profile.log_delta(nearest) > -math.inf

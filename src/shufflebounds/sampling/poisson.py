@@ -43,8 +43,8 @@ def sampled_budget(pure: float, rate: float, removed: bool) -> float:
     # 1 - q + q e^-pure is computed without cancellation for small q and pure.
     sign = 1 if removed else -1
     value = sign * float(mixed_losses(np.array([sign * pure]), rate)[0])
-    # A positive budget that underflows is replaced by the smallest positive double.
-    return max(value * (1 + 16 * ULP), 5e-324)
+    # Products are rounded by at most 5e-324 where they underflow.
+    return value * (1 + 16 * ULP) + 1e-323
 
 
 @dataclass(frozen=True)
