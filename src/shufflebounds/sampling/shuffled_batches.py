@@ -74,7 +74,7 @@ class _Forms(OfMechanismForms):
         return IntervalArray(self.side(eps, False), self.side(eps, True))
 
     def above(self, eps: FloatArray) -> IntervalArray:
-        """Return an upper bound of log delta at each eps, twice; the smallest one at no larger eps is the bound of `log_delta`."""
+        """Return an upper bound of log delta at each eps, twice: evaluated at eps itself, unlike that of `log_delta`."""
         high = np.array([self.epoch.alone(at) for at in eps.tolist()])
         return IntervalArray(high, high)
 
