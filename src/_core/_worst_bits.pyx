@@ -698,8 +698,9 @@ def worst_epsilon(double others, double fakes, double flip, double head, double 
     """Return the upper or lower bound of eps of the worst dataset at a delta in (0, 1], for width 1 and `others` > SMALL.
 
     `pure` is the budget head + rest = ln((1 - flip)/flip) < 700, rounded up or down. The approximate curve of the search
-    (_crossing.pyx) is that of the dataset without ones. If eps is small, it is that of normal noise (0.1 us for a value), and the
-    dataset without ones gives the approximate middle of the bounds.
+    (_crossing.pyx) is that of the dataset without ones. If eps is small and more than about 25 flips are expected, it is that of
+    normal noise (0.1 us for a value), and the dataset without ones gives the approximate middle of the bounds. With fewer flips log
+    delta is a staircase, for which normal noise has a slope that can be wrong by any factor.
     """
     cdef Bits bits
     cdef Curve curve
@@ -712,7 +713,7 @@ def worst_epsilon(double others, double fakes, double flip, double head, double 
     curve.ahead, curve.miss = NULL, 1e-5
     # not closer, because the bounds of log delta have a gap
     curve.close = 5e-7 if upper else 1e-8
-    if start < fmin(0.3, 0.5 * pure):
+    if start < fmin(0.3, 0.5 * pure) and bits.mu < 0.2:
         curve.rough, curve.centre = normal_value, zeros_value
     else:
         start = 0

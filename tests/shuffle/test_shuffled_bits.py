@@ -371,6 +371,17 @@ def test_the_search_for_eps_does_not_end_at_the_budget():
     assert bits.delta(bits.epsilon(delta) - 1e-5) > delta
 
 
+@pytest.mark.parametrize(("users", "flip", "delta"), [
+    (10**15, 5e-15, 0.0066), (588621982, 6.807128333269002e-10, 0.66), (10233905, 2.5828509827565362e-08, 0.767),
+    (92581, 4.594112605584905e-05, 0.0142), (10**5, 2.4e-4, 1e-4), (10**5, 2.6e-4, 1e-4),
+])
+def test_the_bounds_of_eps_with_few_flips_are_where_those_of_delta_cross(users, flip, delta):
+    bits = ShuffledBits(users, flip)
+    upper, lower = bits.epsilon(delta), bits.epsilon(delta, bound="lower")
+    assert bits.delta(upper * (1 - 1e-4)) > delta
+    assert bits.delta(lower * (1 + 1e-4), bound="lower") < delta
+
+
 @pytest.mark.parametrize(("users", "flip", "fakes", "less", "more"), [
     (2029, 0.003740777185251146, 0, 1.1585350858543299e-09, 1.3463470528859065e-09),
     (4785, 0.0006818896013643534, 110, 6.175808387447335e-08, 1.0406983000661625e-07),
