@@ -31,6 +31,10 @@ CURVE = 1e-9
 """Relative tolerance of the delta of a curve, whose breakpoints are rounded. Next to a breakpoint the rounding error is divided by
 a small difference."""
 
+CROSSING = 0.03
+"""Relative tolerance of eps(delta) in comparison with an eps whose bound of delta is known: bounds of delta that rise a little with
+eps (docs/trust.md) are another matter."""
+
 DELTAS = (1e-300, 1e-30, 1e-12, 1e-6, 1e-3, 0.05, 0.4)
 
 
@@ -111,6 +115,13 @@ def delta_and_epsilon(v):
             v.at_most(profile.delta(float(upper)), d, f"delta at the upper epsilon({d})")
         if 0 < lower < math.inf:
             v.at_most(d, profile.delta(float(lower), bound="lower"), f"{d} and delta at the lower epsilon")
+    # Bounds of delta may depend on the array in which eps is, and on the tolerance of a search: .2 % of delta is left for this.
+    for side, bound in enumerate(("lower", "upper")):
+        d = float(delta[side][i]) * (1.002 if side else 0.998)
+        if 1e-300 < d < 0.99:
+            crossing, asked = profile.epsilon(d, bound=bound), float(eps[i])
+            small, large = (crossing, asked) if side else (asked, crossing)
+            v.at_most(small, large, f"{bound} epsilon({d!r}) and an eps whose delta is at the right side of it", CROSSING)
     lower, upper = both(profile.epsilon, 0.0)
     v.at_most(lower, upper, "epsilon(0), lower and upper")
     if upper < math.inf:
