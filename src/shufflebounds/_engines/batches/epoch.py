@@ -69,10 +69,6 @@ _CHOSEN = 5
 """Choices are made at every fifth place of the grid. Raised: a less tight bound, which may rise with eps. Lowered: longer run
 time."""
 
-_STEEP = 0.02
-"""If log delta falls by more than this between two places of the grid, bounds at smaller eps are not evaluated, because delta is
-convex in e^eps. Raised: longer run time. Lowered: more bounds that rise with eps."""
-
 _STEP = 2 * _CHOSEN
 """Of the smaller eps of the grid that are tried for a given eps, every tenth. Raised: shorter run time. Lowered: closer to the
 smallest bound. A multiple of `_CHOSEN` needs no further choices."""
@@ -207,9 +203,7 @@ class Epoch:
             return min(alone, self._lowest(0)[0] if eps > TINY else self._evaluated(0.0)[0])
         place = self._place(eps)
         low, high = self._eps(place + 1), self._eps(place)
-        at_low, at_high = self._at(place + 1), self._at(place)
-        if not at_low - at_high > _STEEP:
-            at_low = self._lowest(place + 1)[0]
+        at_low, at_high = self._lowest(place + 1)[0], self._at(place)
         if not (low < eps < high and at_high < at_low):
             return min(alone, at_high if eps == high else at_low, at_low)
         share = math.log(math.expm1(eps - low) / math.expm1(high - low))
