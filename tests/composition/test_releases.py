@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from shufflebounds import composition, shuffle
+from shufflebounds import InfeasibleError, composition, shuffle
 from shufflebounds.mechanisms import GaussianMechanism, KaryResponse
 from tests.strategies import slow
 
@@ -24,12 +24,25 @@ def test_releases_meet_the_target_and_nearly_use_it(calibrate, releases):
     assert 0.995 * EPS < together.epsilon(DELTA) <= EPS
 
 
-def test_gaussian_noise_of_several_releases_is_that_of_one_with_more_noise():
-    once = GaussianMechanism.from_dp(eps=EPS, delta=DELTA)
-    each = composition.calibrate_releases(GaussianMechanism.from_dp, 16, eps=EPS, delta=DELTA)
+@pytest.mark.parametrize(("eps", "delta"), [(EPS, DELTA), (2e-3, 9e-4), (1e-5, 9e-4)])
+def test_gaussian_noise_of_several_releases_is_that_of_one_with_more_noise(eps, delta):
+    once = GaussianMechanism.from_dp(eps=eps, delta=delta)
+    each = composition.calibrate_releases(GaussianMechanism.from_dp, 16, eps=eps, delta=delta)
     # Sixteen releases of Gaussian noise are equivalent to one release with a quarter of its sigma.
     assert each.sigma == pytest.approx(4 * once.sigma, rel=2e-3)
     assert each.sigma >= 4 * once.sigma * (1 - 1e-9)
+
+
+def test_releases_whose_delta_at_0_is_limited():
+    # The total variation distance of few trials is that of normal noise; that of 25 releases is five times as large.
+    once, each = (shuffle.BinomialNoise.calibrate(eps=0.0, delta=9e-4, releases=releases) for releases in (1, 25))
+    assert each.trials == pytest.approx(25 * once.trials, rel=0.02)
+    assert each.self_compose(25).delta(0.0) <= 9e-4
+
+
+def test_a_target_that_several_releases_cannot_meet():
+    with pytest.raises(InfeasibleError, match=r"\(eps=0.01, delta=1e-12\) cannot be met by releases=30 and devices=1: one message"):
+        shuffle.ZeroSum.calibrate(10**6, eps=0.01, delta=1e-12, releases=30)
 
 
 @pytest.mark.slow

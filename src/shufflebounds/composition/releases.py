@@ -19,8 +19,9 @@ Protocol = TypeVar("Protocol", bound=PrivacyProfile)
 def calibrate_releases(calibrate: Callable[..., Protocol], releases: int, *, eps: float, delta: float) -> Protocol:
     """Return the protocol for each of several releases that are (eps, delta)-private together.
 
-    One release is calibrated to (eps', delta/releases), where eps' is the largest value, to a relative 1e-3, for which the
-    composition ``calibrate(eps=eps', delta=delta/releases).self_compose(releases)`` meets (eps, delta).
+    One release is calibrated to (eps', delta/releases), where eps' is the largest value up to eps, to a relative 1e-3, for which
+    the composition ``calibrate(eps=eps', delta=delta/releases).self_compose(releases)`` meets (eps, delta). If eps' = eps does,
+    which happens if eps is small in comparison with delta, it is calibrated to (eps, delta') with the largest such delta'.
 
     Parameters
     ----------

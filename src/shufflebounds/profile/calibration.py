@@ -134,9 +134,11 @@ def one_of_releases(calibrate: Callable[..., Protocol], releases: int, devices: 
 def parts_of_releases(
     calibrate: Callable[..., Protocol], releases: int, eps: float, delta: float, near: float | None = None, devices: int = 1
 ) -> tuple[Protocol, float]:
-    """Return the protocol of one release, and eps/eps'; here eps' is the target eps of one message of one release.
+    """Return the protocol of one release, and the number x whose targets it meets.
 
-    The search starts at `near`, which is the second result of an earlier call for another protocol.
+    One message of one release has the target eps' = eps/x, and a share of delta, if x >= 1, and the target eps and a larger delta'
+    if x < 1, which is the case where eps is small in comparison with delta. The search starts at `near`, which is the second result
+    of an earlier call for another protocol.
     """
     goal = math.sqrt(-math.log(delta))
     # `share` is the target delta of one message, and eps' its target eps. Let k = `devices` be the number of messages of one
@@ -146,7 +148,14 @@ def parts_of_releases(
 
     @cache
     def one(parts: float) -> Protocol:
-        return calibrate(eps=eps / parts, delta=share)
+        own = eps / max(parts, 1.0), min(share / min(parts, 1.0), delta)
+        try:
+            return calibrate(eps=own[0], delta=own[1])
+        except InfeasibleError as error:
+            if releases == devices == 1:
+                raise
+            raise InfeasibleError(f"(eps={eps:g}, delta={delta:g}) cannot be met by releases={releases} and devices={devices}: one "
+                                  f"message would have to be ({own[0]:g}, {own[1]:g})-private, and {error}") from error
 
     @cache
     def build(parts: float) -> PrivacyProfile:
@@ -165,16 +174,16 @@ def parts_of_releases(
         return goal - math.sqrt(-log_delta) if log_delta > -math.inf else -goal
 
     # By basic composition, releases that are (eps/releases, delta/releases)-private each meet the target.
-    most = math.log(releases if devices == 1 else max(releases * devices, 1.5 * eps * devices))
-    chosen = most
-    if most > 0 and eps > 0:
-        # eps/eps' is about sqrt(releases) for Gaussian noise and small eps.
+    most = math.log(releases if devices == 1 else max(releases * devices, 1.5 * eps * devices)) if eps > 0 else 0.0
+    chosen, least = most, math.log(share / delta)
+    if least < 0:
+        # For Gaussian noise, eps/eps' is about sqrt(releases) if eps is small but large in comparison with delta.
         start = math.log(near) if near else math.log(devices) + math.log(releases) / 2
         at, step = min(start, most), math.log(NEAR) * (1 if near else 4)
         ends = [(at, excess(at))]
         rises = ends[0][1] > 0
-        while (ends[-1][1] > 0) == rises and (ends[-1][0] < most if rises else ends[-1][0] > 0):
-            at, step = (min(at + step, most) if rises else max(at - step, 0.0)), 2 * step
+        while (ends[-1][1] > 0) == rises and (ends[-1][0] < most if rises else ends[-1][0] > least):
+            at, step = (min(at + step, most) if rises else max(at - step, least)), 2 * step
             # The target is met at `most`, so it is not evaluated there.
             ends.append((at, excess(at) if at < most else -goal))
         (low, at_low), (high, at_high) = sorted(ends[-2:]) if len(ends) > 1 else (ends[0], ends[0])
