@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from shufflebounds import Tradeoff, compare, mechanisms, plotting, profile, published, sampling, shuffle
-from shufflebounds.report.pictures import parameters
+from shufflebounds import Tradeoff, compare, mechanisms, profile, published, sampling, shuffle
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -133,14 +132,16 @@ def test_labels():
 
 
 def test_colours_can_be_told_apart():
-    assert len(set(plotting.COLORS)) == 10
+    drawn = compare(*(mechanisms.GaussianMechanism(1.0 + k) for k in range(12)), kind="profile", eps=[0.0, 1.0])
+    colors = {line.get_color(): linear(line.get_color()) for line in lines(drawn).values()}
+    assert len(colors) == 10
     # Rows of the matrices of Machado, Oliveira, Fernandes (2009) for full protanopia, deuteranopia and tritanopia.
     kinds = [np.eye(3), [[.152286, 1.052583, -.204868], [.114503, .786281, .099216], [-.003882, -.048116, 1.051998]],
              [[.367322, .860646, -.227968], [.280085, .672501, .047413], [-.011820, .042940, .968881]],
              [[1.255528, -.076749, -.178779], [-.078411, .930809, .147602], [.004733, .691367, .303900]]]
-    seen = [[cielab(np.asarray(kind) @ linear(color)) for color in plotting.COLORS] for kind in kinds]
-    for colors in seen:
-        assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(colors, 2)) > 16
+    seen = [[cielab(np.asarray(kind) @ color) for color in colors.values()] for kind in kinds]
+    for found in seen:
+        assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(found, 2)) > 16
 
 
 def linear(color):
@@ -191,7 +192,7 @@ def test_a_profile_is_evaluated_where_the_axes_show_it():
     [NOISE, NOISE],
 ], ids=["kinds", "matrices", "words", "equal"])
 def test_labels_of_a_legend_are_short_and_differ(profiles):
-    found = plotting.labels([parameters(profile) for profile in profiles], [type(profile).__name__ for profile in profiles])
+    found = legend_of(compare(*profiles, kind="profile", eps=[0.0, 0.1]))
     assert max(map(len, found)) <= 40
     assert len(set(found)) == len(found)
     assert not any("…" in label for label in found)

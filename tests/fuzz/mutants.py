@@ -30,13 +30,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = (
-    "_base", "_losses", "_engines", "certify", "composition", "mechanisms", "profile", "sampling", "selection", "shuffle", "tails",
-    "tradeoff",
+    "_base", "_losses", "_engines", "answers", "certify", "composition", "mechanisms", "profile", "sampling", "selection",
+    "shuffle", "tails", "tradeoff",
 )
 PAIRS = ("upper lower", "max min", "maximum minimum", "floor ceil", "+ -", "* /", "< <=", "> >=", "True False", "right left")
 COPIED = shutil.ignore_patterns(".git", "build", "__pycache__", "_build", "node_modules")
 CHANGED = tokenize.NAME, tokenize.OP, tokenize.NUMBER
-TEXT_MODULES = "pictures", "export", "statement", "saving"
+TEXT_MODULES = "pictures", "plotting", "export", "statement", "saving"
 TEXT_FUNCTIONS = "warn", "advise", "progress", "__repr__", "__str__"
 EFFORTS = "effort", "seconds"
 SWAPS = {old: new for pair in map(str.split, PAIRS) for old, new in (pair, pair[::-1])}
@@ -115,13 +115,16 @@ def imported(text, package):
 
 
 def folder_of(path):
-    """Return the folder of the tests of a module: the nearest of the folders above it that has the same name in tests/."""
+    """Return the folder of the tests of a module: the nearest of the folders above it that has the same name in tests/.
+
+    `answers` is tested through the methods of profiles.
+    """
     place = (ROOT / path).relative_to(ROOT / "src/shufflebounds").parent
     for above in (place, *place.parents):
         names = [part.removeprefix("_") for part in above.parts]
         if names and (ROOT / "tests" / Path(*names)).is_dir():
             return "/".join(["tests", *names])
-    return "tests"
+    return "tests/profile" if place.parts == ("answers",) else "tests"
 
 
 def tests_of(path):

@@ -4,7 +4,7 @@
 Start with `types` (what a bound is) and `evidence` (what it rests on), then `validate` (what is checked), `limits` (the shared
 numbers) and `crossing` (from delta to eps). `search` finds roots and maxima, `convex_order` reduces distributions to fewer values,
 and `quadrature` computes integrals. `caches`, `threads` and `progress` serve long computations. `calls` and `docs` serve public
-functions; `lazy` and `scipy_functions` keep the import fast.
+functions, and `plotting` draws curves; `lazy` and `scipy_functions` keep the import fast.
 """
 
 import os

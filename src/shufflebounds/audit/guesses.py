@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds import plotting
+from shufflebounds._base import plotting
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.calls import explained
 from shufflebounds._base.docs import with_passages

@@ -11,10 +11,10 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.calls import explained
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import COMPUTED_ERROR
+from shufflebounds._base.plotting import axes
 from shufflebounds._base.progress import announced
 from shufflebounds._base.search import bracket
 from shufflebounds._base.types import SLACK
-from shufflebounds.plotting import axes
 from shufflebounds.profile.profile import PrivacyProfile, checked_profile
 from shufflebounds.tradeoff import Tradeoff
 

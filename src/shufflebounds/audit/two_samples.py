@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds import plotting
+from shufflebounds._base import plotting
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property, uncached
 from shufflebounds._base.calls import explained

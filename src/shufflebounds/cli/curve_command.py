@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from shufflebounds import plotting
+from shufflebounds._base import plotting
 from shufflebounds._base.limits import MOST_ROWS
 from shufflebounds._base.types import FloatArray
 from shufflebounds.cli.output.answers import add_questions, asked_of

@@ -1,8 +1,7 @@
 """Privacy profiles, the common interface of all mechanisms: delta(eps), epsilon(delta) and more, as upper or lower bounds."""
 
-# This package imports only `_engines` and rows below it in the diagram of docs/architecture.md. Start with `bounded_profile`
-# (delta, eps and the tail of the loss from bounds of log delta) and `profile` (the base class). `composition` has compositions, and
-# docs/extending.md has an example of a class.
+# This package imports only rows below it in the diagram of docs/architecture.md. Start with `profile` (the base class). `product`
+# has compositions, and docs/extending.md has an example of a class.
 
 from typing import TYPE_CHECKING
 

@@ -11,7 +11,7 @@ import numpy as np
 from shufflebounds._base.evidence import bound_lines
 from shufflebounds._base.types import FloatArray, IntervalArray
 from shufflebounds._losses.closed_forms import ClosedForms
-from shufflebounds.profile.answering import Answering
+from shufflebounds.answers.answering import Answering
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["Between"]

@@ -16,7 +16,7 @@ from shufflebounds._base.limits import LARGEST_EXPONENT, TABLE_SIZE
 from shufflebounds._base.types import Bound, FloatArray, IntervalArray
 from shufflebounds._losses.interpolation import connect_the_dots
 from shufflebounds._losses.sampled_profile import HockeyStickBounds
-from shufflebounds.profile.bounded_profile import BoundedProfile
+from shufflebounds.answers.bounded_profile import BoundedProfile
 from shufflebounds.profile.saving import from_dict as read
 from shufflebounds.profile.saving import to_dict as written
 

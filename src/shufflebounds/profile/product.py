@@ -24,7 +24,7 @@ from shufflebounds._losses.curves import SKETCH, Staged, breakpoints, convex_hul
 from shufflebounds._losses.loss_tail import loss_tail
 from shufflebounds._losses.release import SINGLE, CurveBounds, DominatingPairInfo, Losses, Reverse, Sampling
 from shufflebounds._losses.renyi import log_levels
-from shufflebounds.profile.sampled_answers import Samples
+from shufflebounds.answers.sampled_answers import Samples
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import GaussianCurve
 

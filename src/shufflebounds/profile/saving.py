@@ -13,7 +13,7 @@ import numpy as np
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.calls import class_given
 from shufflebounds._base.docs import with_passages
-from shufflebounds.profile.bounded_profile import BoundedProfile
+from shufflebounds.answers.bounded_profile import BoundedProfile
 
 __all__ = ["from_dict", "to_dict"]
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds import plotting
+from shufflebounds._base import plotting
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.limits import MOST_ROWS
 from shufflebounds._base.progress import announced, tick

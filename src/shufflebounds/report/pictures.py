@@ -1,4 +1,4 @@
-"""Figures and tables of profiles. This module computes the values, and shufflebounds.plotting draws them."""
+"""Figures and tables of profiles. This module computes the values, and shufflebounds._base.plotting draws them."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ import math
 import textwrap
 import time
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds import plotting
+from shufflebounds._base import plotting
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import FloatArray
-
-if TYPE_CHECKING:
-    from shufflebounds.profile.bounded_profile import BoundedProfile
+from shufflebounds.answers.bounded_profile import BoundedProfile
 
 __all__ = ["compare", "losses_shown", "name_of", "parameters", "plot_profile", "table"]
 

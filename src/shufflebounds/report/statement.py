@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from shufflebounds import plotting
-from shufflebounds._base import __version__
+from shufflebounds._base import __version__, plotting
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.evidence import Status, verdict
 from shufflebounds._base.limits import CALM_SECONDS, TINY
 from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import Bound, FloatArray
-from shufflebounds.profile.bounded_profile import BoundedProfile
+from shufflebounds.answers.bounded_profile import BoundedProfile
 from shufflebounds.report.pictures import effort, name_of, parameters
 
 __all__ = ["Statement", "statement"]

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
+from shufflebounds._base.plotting import alphas, axes, draw_tradeoff, legend, tradeoff_frame
 from shufflebounds._base.types import FloatArray
-from shufflebounds.plotting import alphas, axes, draw_tradeoff, legend, tradeoff_frame
 from shufflebounds.tradeoff.closed_curves import GaussianCurve, LaplaceCurve
 from shufflebounds.tradeoff.envelope import envelope
 from shufflebounds.tradeoff.piecewise import Piecewise

@@ -31,7 +31,7 @@ from shufflebounds._base.types import (
     typed_as,
 )
 from shufflebounds._losses.closed_forms import ClosedForms
-from shufflebounds.profile.answering import Answering
+from shufflebounds.answers.answering import Answering
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["BoundedProfile"]

@@ -19,7 +19,7 @@ from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.curves import convex_hull
 from shufflebounds._losses.loss_tail import loss_tail
 from shufflebounds._losses.release import DominatingPairInfo, Reverse
-from shufflebounds.profile.sampled_answers import Samples
+from shufflebounds.answers.sampled_answers import Samples
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["Answering"]
