@@ -16,7 +16,7 @@ from shufflebounds._base import plotting
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.calls import explained
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import LARGE_TABLE_SIZE, LARGEST_EXPONENT
+from shufflebounds._base.limits import LARGE_TABLE_SIZE, LARGEST_EXPONENT, SAME_LOG
 from shufflebounds._base.progress import tick
 from shufflebounds._base.scipy_functions import linprog
 from shufflebounds._base.search import bracket
@@ -39,9 +39,6 @@ Lowered: larger p-values."""
 _ROUNDS = 14
 """Largest number of rounds in the search for the best single eps; each divides the interval by 7. Raised: longer run time if the
 profile has a kink. Lowered: larger p-values of such profiles."""
-
-_CLOSE = 1e-9
-"""Difference of log p between neighbouring eps at which the search of _ROUNDS ends. Raised: larger p-values."""
 
 _LEAST_P = 1e-6
 """Least p-value for which the linear program is solved, whose tolerance is an absolute 1e-9. If the best single eps gives a
@@ -157,7 +154,7 @@ class OneRun(Refuted):
             place = int(values.argmin())
             log_p = min(log_p, float(values[place]))
             best, near = float(eps[place]), slice(max(place - 1, 0), place + 2)
-            if float(np.ptp(values[near])) < _CLOSE:
+            if float(np.ptp(values[near])) < SAME_LOG:
                 break
             eps = np.linspace(float(eps[near][0]), float(eps[near][-1]), 15)
             tick()

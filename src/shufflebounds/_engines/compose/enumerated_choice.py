@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from shufflebounds._base.limits import SAME_LOG
 from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._engines.compose.adaptive import AdaptiveChoice
 from shufflebounds._engines.compose.steps import Releases
@@ -18,9 +19,6 @@ __all__ = ["EnumeratedChoice"]
 SEQUENCES = 2**12
 """Largest number of sequences of outcomes; they take about 0.1 ms. Raised: longer run time. Lowered: bounds on a grid, whose gap is
 larger."""
-
-CLOSE = 1e-9
-"""Gap of log delta up to which no grid is needed. Raised: a larger gap. Lowered: a grid, although it is less tight."""
 
 
 class _Outcomes(NamedTuple):
@@ -69,7 +67,7 @@ class EnumeratedChoice:
         """Return bounds of log delta at eps, and whether they are close."""
         low = -math.inf if self._below is None else _log_delta(self._below, eps, False)
         high = min(0.0, _log_delta(self._above, eps, True))
-        return Interval(low, high), high - low <= CLOSE * (1 + abs(high))
+        return Interval(low, high), high - low <= SAME_LOG * (1 + abs(high))
 
     def method(self, eps: float) -> list[str]:
         """Return the lines of :meth:`Composition.explain` about the method."""

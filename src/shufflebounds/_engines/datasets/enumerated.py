@@ -7,14 +7,11 @@ import math
 import numpy as np
 
 from shufflebounds._base.caches import kept
-from shufflebounds._base.limits import MANY
+from shufflebounds._base.limits import COMPARED, MANY
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._engines.datasets.every import EveryDataset, LargestDivergence, Shares
 
 __all__ = ["MixedData", "merged_outputs"]
-
-_FEW_COLUMNS = 64
-"""Number of columns up to which each is compared with every other one. Raised: longer run time."""
 
 
 class MixedData:
@@ -63,7 +60,7 @@ class MixedData:
 def merged_outputs(rows: FloatArray) -> FloatArray:
     """Return the rows without zero columns; proportional columns, whose outputs are equally informative, are replaced by their sum.
 
-    If there are at most _FEW_COLUMNS columns, those that are proportional up to 4 ulp are merged, too. Merging outputs is
+    If there are at most COMPARED columns, those that are proportional up to 4 ulp are merged, too. Merging outputs is
     post-processing, so a lower bound for the merged outputs is valid. For an upper bound, merging such columns is the same as
     changing entries by up to 5 ulp. The entries of a given matrix and of RAPPOR have errors below an ulp, so both errors together
     are within the 8 ulp that `EveryDataset` includes. Columns of other randomizers that are nearly proportional are proportional
@@ -76,7 +73,7 @@ def merged_outputs(rows: FloatArray) -> FloatArray:
         key = kind.tobytes()
         out[key] = out[key] + column if key in out else column
     columns = list(out.values())
-    if len(columns) <= _FEW_COLUMNS:
+    if len(columns) <= COMPARED:
         columns = _almost_merged(columns)
     return np.array(columns).T
 

@@ -58,9 +58,6 @@ in the unit of the noise. Raised: cells are divided more often. Lowered: more ce
 _FARTHEST = 39.0
 """Outputs farther than this from the interval, in standard deviations, are omitted: their mass is below e^-LARGEST_EXPONENT."""
 
-_MOST = MANY
-"""Largest number of bins of noise on the integers. Lowered: a larger bound."""
-
 _NEAR = (0.0, 0.3, 0.94, 0.97, 1.0)
 """Inputs x, relative to L, for which the pairs (L, x) are evaluated first. More values: cells are divided less often."""
 
@@ -351,8 +348,8 @@ def _joined(table: FloatArray, first: slice, second: slice) -> FloatArray:
 
 
 def _grouped(first: int, last: int, unit: float) -> Bins:
-    """Return at most _MOST bins of neighbouring outputs first * unit, ..., last * unit."""
-    starts = np.append(np.arange(first, last + 1, -(-(last - first + 1) // _MOST)), last + 1)
+    """Return at most MANY bins of neighbouring outputs first * unit, ..., last * unit."""
+    starts = np.append(np.arange(first, last + 1, -(-(last - first + 1) // MANY)), last + 1)
     return Bins(starts[:-1] * unit, (starts[1:] - 1) * unit, starts)
 
 

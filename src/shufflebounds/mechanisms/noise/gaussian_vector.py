@@ -14,7 +14,7 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.convex_order import log_shares, log_spread, log_to_nodes
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT, SQUARABLE
+from shufflebounds._base.limits import COMPUTED_ERROR, FIRST_TAIL, LARGEST_EXPONENT, SQUARABLE
 from shufflebounds._base.quadrature import log_normal_masses
 from shufflebounds._base.scipy_functions import log_ndtr, ndtri_exp
 from shufflebounds._base.types import FloatArray
@@ -33,10 +33,6 @@ from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.profile.between import Between
 
 __all__ = ["GaussianVector"]
-
-_LOG_CUT = -60.0
-"""Log of the largest mass that may be truncated. Raised: for a coordinate of the cube, all outputs might be truncated. Lowered:
-more atoms."""
 
 
 @with_passages
@@ -146,12 +142,12 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
     def _messages(self, vectors: FloatArray, source: np.random.Generator) -> FloatArray:
         return np.asarray(vectors + source.normal(scale=self.sigma, size=vectors.shape))
 
-    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+    def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
         # In the lower bounds all other users have a vector on the line through the worst pair.
-        cells, log_cut = checked(cells, min(log_cut, _LOG_CUT))
+        cells, log_cut = checked(cells, min(log_cut, FIRST_TAIL))
         (line,) = self._line.excess_laws(cells, log_cut)
         cube = self.domain == "cube"
-        upper = self._blanket if log_cut == _LOG_CUT else self._cube_law(log_cut) if cube else self._sphere(log_cut).law
+        upper = self._blanket if log_cut == FIRST_TAIL else self._cube_law(log_cut) if cube else self._sphere(log_cut).law
         # The middle of two opposite unit vectors is not a unit vector, so no user can have it.
         lower = tuple((text.replace("end", "corner" if cube else "vector"), law) for text, law in line.lower
                       if cube or "middle" not in text)
@@ -162,12 +158,12 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         """The distribution of X (`ExcessLaw`) for two opposite corners, or unit vectors, and the privacy blanket m."""
         # The truncated mass is divided among the coordinates. It is at most e^-60, because a larger mass could be the whole
         # distribution of a coordinate.
-        return self._cube_law(_LOG_CUT) if self.domain == "cube" else self._of_sphere.law
+        return self._cube_law(FIRST_TAIL) if self.domain == "cube" else self._of_sphere.law
 
     @cached_property
     def _of_sphere(self) -> SphereBlanket:
         """The privacy blanket on the sphere of which `_blanket` is the distribution."""
-        return self._sphere(_LOG_CUT)
+        return self._sphere(FIRST_TAIL)
 
     def _sphere(self, log_cut: float) -> SphereBlanket:
         """Return the privacy blanket on the sphere; `log_cut` is the log of the largest mass that may be truncated."""
