@@ -9,13 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shufflebounds._base import validate as _validate
+from shufflebounds.mechanisms import GaussianMechanism
+from shufflebounds.profile import DominatingPair, extend
+from shufflebounds.shuffle import PersonalizedBits
 from tests.strategies import thinned
 
 
 @pytest.mark.parametrize("good", [3, np.int8(3), np.uint64(3), np.array(3)])
 def test_integers_of_every_kind(good):
-    answer = _validate.integer("count", good)
+    answer = extend.integer("count", good)
     assert answer == 3
     assert type(answer) is int
 
@@ -49,24 +51,24 @@ def test_integers_of_every_kind(good):
 )
 def test_integers_refused(bad):
     with pytest.raises(ValueError, match=r"^count=.* must be an integer in 0\.\.2\*\*53"):
-        _validate.integer("count", bad)
+        extend.integer("count", bad)
 
 
 def test_integer_bounds_are_named():
-    assert _validate.integer("bins", 5, 1, 5) == 5
+    assert extend.integer("bins", 5, 1, 5) == 5
     with pytest.raises(ValueError, match=r"^bins=6 must be an integer in 1\.\.5; pass the number of bins, such as 100$"):
-        _validate.integer("bins", 6, 1, 5)
-    assert _validate.integer("n", 2**53) == 2**53
+        extend.integer("bins", 6, 1, 5)
+    assert extend.integer("n", 2**53) == 2**53
 
 
 @given(st.floats(allow_nan=True, allow_infinity=True))
 def test_reals_stay_in_their_interval(value):
     inside = 0 < value <= 1
     if inside:
-        assert _validate.real("p", value, 0, 1, open_low=True) == value
+        assert extend.real("p", value, 0, 1, open_low=True) == value
     else:
         with pytest.raises(ValueError, match=r"^p=.* must be in \(0, 1\]$"):
-            _validate.real("p", value, 0, 1, open_low=True)
+            extend.real("p", value, 0, 1, open_low=True)
 
 
 @pytest.mark.parametrize(
@@ -82,11 +84,11 @@ def test_intervals_are_printed(options, text):
     for end, is_open in ((0.0, options.get("open_low")), (1.0, options.get("open_high"))):
         if is_open:
             with pytest.raises(ValueError, match=f"must be in {text}$"):
-                _validate.real("p", end, 0, 1, **options)
+                extend.real("p", end, 0, 1, **options)
         else:
-            assert _validate.real("p", end, 0, 1, **options) == end
+            assert extend.real("p", end, 0, 1, **options) == end
     with pytest.raises(ValueError, match=rf"^p=2 must be in {text}$"):
-        _validate.real("p", 2, 0, 1, **options)
+        extend.real("p", 2, 0, 1, **options)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +97,7 @@ def test_intervals_are_printed(options, text):
 )
 def test_half_lines_are_printed(low, open_low, text):
     with pytest.raises(ValueError, match=f"^x=inf must be {text}$"):
-        _validate.real("x", math.inf, low, open_low=open_low)
+        extend.real("x", math.inf, low, open_low=open_low)
 
 
 @pytest.mark.parametrize(
@@ -120,40 +122,46 @@ def test_half_lines_are_printed(low, open_low, text):
 )
 def test_not_numbers(bad):
     with pytest.raises(ValueError, match=r"^p\b.*in \[0, 1\]"):
-        _validate.real_array("p", bad, 0, 1)
+        extend.real_array("p", bad, 0, 1)
 
 
 def test_arrays():
     given_ = [[0, 1], [0.5, 0.25]]
-    answer = _validate.real_array("p", given_, 0, 1)
+    answer = extend.real_array("p", given_, 0, 1)
     assert answer.dtype == np.float64
     assert answer.tolist() == given_
     source = np.array([0.5])
-    assert _validate.real_array("p", source, 0, 1) is not source
+    assert extend.real_array("p", source, 0, 1) is not source
     with pytest.raises(ValueError, match=r"^p holds 3: every entry must be in \[0, 1\]$"):
-        _validate.real_array("p", [0.5, 3, 4], 0, 1)
+        extend.real_array("p", [0.5, 3, 4], 0, 1)
     with pytest.raises(ValueError, match=r"^p must not be empty"):
-        _validate.real_array("p", [], 0, 1)
+        extend.real_array("p", [], 0, 1)
     with pytest.raises(ValueError, match=r"^p must be a single number, got an array of shape \(1,\)"):
-        _validate.real("p", [0.5], 0, 1)
+        extend.real("p", [0.5], 0, 1)
     # Integers of more than 64 bits are numbers, too.
-    assert _validate.real("x", 2**70) == 2.0**70
+    assert extend.real("x", 2**70) == 2.0**70
 
 
 def test_choice():
-    assert _validate.choice("view", "sums", ("sums", "records")) == "sums"
+    assert extend.choice("view", "sums", ("sums", "records")) == "sums"
     for bad in ("Sums", "", None, 3, ["sums"]):
         with pytest.raises(ValueError, match=r"^view=.* must be one of 'sums', 'records'; "):
-            _validate.choice("view", bad, ("sums", "records"))
+            extend.choice("view", bad, ("sums", "records"))
+
+
+def noise(rng):
+    """Return a number that is drawn with the given generator or seed."""
+    return GaussianMechanism(1.0).randomize(0.0, rng).item()
 
 
 def test_generator():
     rng = np.random.default_rng(1)
-    assert _validate.generator(rng) is rng
-    assert _validate.generator(1).random() == np.random.default_rng(1).random()
+    one, two = noise(rng), noise(rng)
+    assert [one, two] == [noise(again) for again in [np.random.default_rng(1)] * 2]
+    assert noise(1) == one != two
     for bad in ("a", -1, 1.5, object(), [0.5], [-1], [[1], [2, 3]], "12", np.float64(3)):
         with pytest.raises(ValueError, match=r"^rng=.* must be None, a seed .*; pass np.random.default_rng\(1\)$"):
-            _validate.generator(bad)
+            noise(bad)
 
 
 @pytest.mark.parametrize("make", thinned([
@@ -163,7 +171,7 @@ def test_generator():
         np.lib.NumpyVersion(np.__version__) < "2.2.0", reason="NumPy takes a RandomState since 2.2")),
 ], 3))
 def test_generator_takes_all_that_default_rng_takes(make):
-    assert _validate.generator(make()).random(3).tolist() == np.random.default_rng(make()).random(3).tolist()
+    assert noise(make()) == noise(np.random.default_rng(make()))
 
 
 
@@ -184,7 +192,7 @@ def _unbounded_loss():
 )
 def test_generator_takes_nothing_else(value):
     with pytest.raises(ValueError, match=r"^rng=.* must be None, a seed"):
-        _validate.generator(value)
+        noise(value)
 
 
 @pytest.mark.parametrize(
@@ -192,8 +200,8 @@ def test_generator_takes_nothing_else(value):
     ids=lambda value: type(value).__name__,
 )
 def test_every_message_names_argument_and_range(value):
-    for check in (lambda: _validate.real("x", value, 0, 1), lambda: _validate.integer("x", value, 0, 9),
-                  lambda: _validate.log_pmfs(value, value)):
+    for check in (lambda: extend.real("x", value, 0, 1), lambda: extend.integer("x", value, 0, 9),
+                  lambda: DominatingPair.from_pmfs(value, value)):
         with pytest.raises(ValueError, match=r"^(x|log_p)\b.*must be") as caught:
             check()
         assert len(str(caught.value)) < 300
@@ -201,9 +209,10 @@ def test_every_message_names_argument_and_range(value):
 
 def test_views_of_nothing_are_not_copied():
     with pytest.raises(ValueError, match=r"^x has 1000000000000 entries"):
-        _validate.real_array("x", np.broadcast_to(0.5, (10**6, 10**6)), 0, 1)
+        extend.real_array("x", np.broadcast_to(0.5, (10**6, 10**6)), 0, 1)
 
 
 def test_bits_may_be_booleans():
     for value in ([True, False, True], np.array([True, False, True])):
-        assert _validate.bits("values", value).tolist() == [1, 0, 1]
+        one, other = (PersonalizedBits([1.0, 2.0, 3.0], bits=bits, target=0) for bits in (value, [1, 0, 1]))
+        assert one == other

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from shufflebounds import InconsistentBoundsError, cli, mechanisms, shuffle
-from shufflebounds._base.types import consistent
 from shufflebounds._engines.amplification import bounds
 from shufflebounds._engines.excess import evaluation as _excess
 from shufflebounds.profile import PrivacyProfile
-from shufflebounds.profile.extend import DominatingPairInfo, IntervalArray
+from shufflebounds.profile.extend import ClosedForms, DominatingPairInfo, IntervalArray
 
 
 class Inverted(PrivacyProfile):
@@ -57,29 +56,53 @@ def test_an_inversion_by_rounding_is_removed():
     assert one.log_delta(0.5, bound="lower") == one.log_delta(0.5) < one._log_delta(np.array([0.5])).lower[0]
 
 
-@pytest.mark.parametrize(("question", "lower", "upper", "raises"), [
-    ("log delta at eps={!r}", -1.0, -1.0 - 1e-13, False),
-    ("log delta at eps={!r}", -1.0, -1.0 - 1e-11, True),
-    ("log delta at eps={!r}", -1e5, -1e5 - 1e-9, False),
-    ("log delta at eps={!r}", -800.0, -math.inf, True),
-    ("log delta at eps={!r}", math.nan, -3.0, False),
+class Given(PrivacyProfile):
+    """A profile with the given bounds of log delta and of the tail of the loss at .25, and of mu."""
+
+    def __init__(self, lower, upper):
+        self.given = lower, upper
+
+    def describe(self):
+        return DominatingPairInfo(lambda eps: self.at(eps, -0.1))
+
+    def at(self, eps, elsewhere):
+        return IntervalArray(*(np.where(eps == 0.25, side, elsewhere) for side in self.given))
+
+    def closed_forms(self):
+        return OfGiven(self)
+
+
+class OfGiven(ClosedForms):
+    def __init__(self, profile):
+        self.profile = profile
+
+    def loss_tail(self, eps, upper):
+        return self.profile.at(eps, 0.9)
+
+    def mu(self, upper):
+        return self.profile.given[upper]
+
+
+@pytest.mark.parametrize(("method", "question", "lower", "upper", "raises"), [
+    ("log_delta", "log delta at eps=0.25", -1.0, -1.0 - 1e-13, False),
+    ("log_delta", "log delta at eps=0.25", -1.0, -1.0 - 1e-11, True),
+    ("log_delta", "log delta at eps=0.25", -1e5, -1e5 - 1e-9, False),
+    ("log_delta", "log delta at eps=0.25", -800.0, -math.inf, True),
     # Rounding errors of probabilities are relative.
-    ("the tail of the loss above eps={!r}", 1e-30, 0.9e-30, True),
-    ("the tail of the loss above eps={!r}", 1e-30, 1e-30 * (1 - 1e-14), False),
-    ("mu", math.inf, 2.0, True),
+    ("loss_tail", "the tail of the loss above eps=0.25", 1e-30, 0.9e-30, True),
+    ("loss_tail", "the tail of the loss above eps=0.25", 1e-30, 1e-30 * (1 - 1e-14), False),
+    ("gdp_mu", "mu", math.inf, 2.0, True),
 ])
-def test_what_counts_as_rounding(question, lower, upper, raises):
-    for more in ([], [0.5]):
-        # Zero or one consistent entry precedes the entry under test.
-        bounds = IntervalArray(np.array([*more, lower]), np.array([*more, upper]))
-        at = np.array([*more, 0.25])
+def test_what_counts_as_rounding(method, question, lower, upper, raises):
+    for at in ([()] if method == "gdp_mu" else [(0.25,), ([0.5, 0.25],)]):
+        ask = getattr(Given(lower, upper), method)
+        # The second bound is compared with the first one.
         if raises:
             with pytest.raises(InconsistentBoundsError) as caught:
-                consistent(bounds, question, at)
-            assert caught.value.args == (question.format(0.25), lower, upper)
+                ask(*at), ask(*at, bound="lower")
+            assert caught.value.args == (question, lower, upper)
         else:
-            found = consistent(bounds, question, at)
-            assert not (found.lower > found.upper).any()
+            assert np.all(ask(*at) >= ask(*at, bound="lower"))
 
 
 def test_the_error_survives_a_pickle():

@@ -8,7 +8,6 @@ import pytest
 
 from shufflebounds import __version__, comparison, shuffle
 from shufflebounds.cli.command import main
-from shufflebounds.comparison import _Target
 from shufflebounds.mechanisms import KaryResponse, LocalHashing
 from shufflebounds.shuffle import Shuffled
 
@@ -40,16 +39,13 @@ def test_rows_meet_the_target_and_are_sorted(table):
     assert table.records()[0]["name"] == table.rows[0].name
 
 
-@pytest.mark.parametrize(("build", "users", "eps"), [
-    (lambda e: KaryResponse(2, e), 400, 0.5), (lambda e: LocalHashing(50, e, 4), 10**4, 0.05),
-], ids=["binary response", "local hashing"])
-def test_oracles_run_at_the_budget_of_the_bound_over_all_datasets(build, users, eps):
-    target = _Target(eps, 1e-6, users)
-    protocol = target.largest(build)
+@pytest.mark.parametrize(("kind", "bins", "users", "eps"), [(KaryResponse, 2, 400, 0.5), (LocalHashing, 50, 10**4, 0.05)])
+def test_oracles_run_at_the_budget_of_the_bound_over_all_datasets(kind, bins, users, eps):
+    protocol = comparison.calibrated_oracle(kind, users=users, bins=bins, eps=eps, delta=1e-6)
     assert 0.99 * 1e-6 < protocol.delta(eps) <= 1e-6 * (1 + 1e-9)
     assert protocol.argument(eps) != "privacy blanket"
     # The bound by the privacy blanket alone would not permit this budget.
-    assert target._blanket_excess(protocol.randomizer) > 0.05
+    assert protocol.randomizer.excess_laws()[0].upper.log_phi_side(eps, users, upper=True) > math.log(1e-6) + 0.05
 
 
 @pytest.mark.slow

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import InconsistentBoundsError, InfeasibleError
-from shufflebounds._base.convex_order import grid_spread
-from shufflebounds._engines.allocation.grid_sums import GridLaw, StopLoss, contracted
+from shufflebounds._engines.allocation.grid_sums import GridLaw, StopLoss
 from shufflebounds._engines.allocation.listed import ListedAllocation
 from shufflebounds._engines.allocation.ratios import gaussian_ratios, laplace_ratios
 from shufflebounds._engines.allocation.stop_loss import Allocation
@@ -152,22 +151,6 @@ def test_gap_below_one_per_cent(sigma, steps, eps):
         assert high - low < 0.01 or high < -27.7
 
 
-def test_contraction_keeps_the_mean():
-    """The distribution on the grid has the exact mean, except for less than 1e-6 of mass that is moved to smaller values.
-
-    In one case the masses on the grid decrease, in the other they increase and then decrease.
-    """
-    grid = np.arange(2000.0)
-    for mass in (np.exp(-grid / 50), (grid + 1) ** 2 * np.exp(-grid / 100)):
-        lean = 0.5 - 1 / 600 * (1 if mass[0] == mass.max() else 0.5)
-        mass, means = mass / mass.sum(), grid + lean
-        # The mean of the first cell is its grid point, as in random allocation.
-        means[0] = 0.0
-        law = contracted(0.0, 1.0, mass, means)
-        assert law.mass.sum() == pytest.approx(1.0, abs=1e-12)
-        assert -1e-9 <= mass @ means - law.mass @ law.values < 1e-6
-
-
 @pytest.mark.slow
 def test_many_chosen_steps_are_bounded_from_above():
     one = RandomAllocation(GaussianMechanism(4.0), 20)
@@ -206,25 +189,6 @@ def test_bad_arguments():
 
 
 # The following tests are for the distributions of ratios on a grid (`GridLaw`), one for each bound, and for stop-loss values.
-
-
-def test_spread_and_contraction_bound_stop_losses():
-    rng = np.random.default_rng(3)
-    edges = 0.5 + 0.1 * np.arange(60)
-    mass = np.exp(-((edges[:-1] - 2) ** 2)) + 1e-3
-    mass /= mass.sum()
-    means = edges[:-1] + 0.1 * rng.uniform(0.3, 0.7, 59)
-    wide = GridLaw(0.5, 0.1, grid_spread((means - 0.5) / 0.1, mass, 0, 60))
-    narrow = contracted(0.5, 0.1, mass, means)
-    levels = np.linspace(0, 7, 300)
-
-    def stop(values, weights):
-        return np.maximum(values[:, None] - levels, 0).T @ weights
-
-    exact = stop(means, mass)
-    assert (stop(wide.values, wide.mass) >= exact - 1e-13).all()
-    assert (stop(narrow.values, narrow.mass) <= exact + 1e-13).all()
-    assert abs(narrow.mass @ narrow.values - mass @ means) < 0.05
 
 
 @pytest.mark.parametrize("noise", [

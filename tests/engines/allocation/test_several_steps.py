@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from shufflebounds._losses.sum_test import SumTest, Terms, pair_of_tests
-from shufflebounds.mechanisms import GaussianMechanism, KaryResponse, LaplaceMechanism, RandomizedResponse
+from shufflebounds.mechanisms import GaussianMechanism, RandomizedResponse
 from shufflebounds.profile import DominatingPair
-from shufflebounds.sampling import AllocationPair, RandomAllocation
-from shufflebounds.sampling._several import AdditiveBound, PairOfTests, StepTests
+from shufflebounds.sampling import RandomAllocation
+from shufflebounds.sampling._several import AdditiveBound
 
 
 def parts(total, kinds):
@@ -108,18 +108,6 @@ def test_two_of_five_steps_of_a_response():
         allocation = RandomAllocation(RandomizedResponse(math.log(3)), 5, 2)
         assert ratio * exact < allocation.delta(eps, bound="lower") <= exact * (1 + 1e-9)
         assert exact <= allocation.delta(eps)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("removed", [True, False])
-def test_one_chosen_step_is_known_exactly(removed):
-    # With one chosen step `AllocationPair` is exact. The tests that are used for several chosen steps are compared with it.
-    for mechanism, steps in ((GaussianMechanism(1.0), 1000), (LaplaceMechanism(1.0), 100), (KaryResponse(5, 2.0), 50)):
-        pair = AllocationPair(mechanism, steps, removed)
-        tested = PairOfTests(StepTests(pair._engine, steps, 1), removed)
-        for delta in (1e-3, 1e-6):
-            eps = pair.epsilon(delta)
-            assert 0.97 * eps < tested.epsilon(delta, bound="lower") <= eps
 
 
 @pytest.mark.slow

@@ -8,11 +8,16 @@ import pytest
 from scipy.stats import binom
 
 from shufflebounds._core import _bits
-from shufflebounds._engines.bits import largest_tail
-from shufflebounds._engines.bits.largest_tail import _Bits, _Blocks, largest_tails, tails_of_two_outputs
-from shufflebounds._losses.budget import log_odds as log_odds_of
+from shufflebounds._engines.bits.largest_tail import largest_tails
 from shufflebounds.mechanisms import FiniteRandomizer
+from shufflebounds.shuffle import ShuffledBits
 from tests.oracles import log_odds, logarithm, rational, with_bit
+from tests.strategies import slow
+
+
+def tails(protocol, eps):
+    """Return the lower and the upper bounds of the tail of the loss."""
+    return [protocol.loss_tail(eps, bound=bound) for bound in ("lower", "upper")]
 
 
 def exact_tails(others, flip, eps):
@@ -34,7 +39,7 @@ def exact_tails(others, flip, eps):
 
 @pytest.mark.parametrize("flip", [1e-7, 0.01, 0.25, 0.4375, 0.5 - 1e-9])
 @pytest.mark.parametrize("share", [1e-12, 1e-5, 0.1, 0.45, 0.9, 1 - 1e-9])
-def test_every_dataset_and_every_block(flip, share, monkeypatch):
+def test_every_dataset(flip, share):
     # At 1e-12 of the budget, the kernel subtracts two exponentials close to 1.
     budget = log_odds(flip)
     eps = share * float(budget)
@@ -43,33 +48,49 @@ def test_every_dataset_and_every_block(flip, share, monkeypatch):
         exact, further = exact_tails(others, flip, eps)
         logs = [logarithm(value) for value in exact]
         ones = np.arange(others + 1.0)
-        blocks = _Blocks(others, _Bits((flip, 1 - flip), (1 - flip, flip), log_odds_of(flip)), eps, gap)
-        lower, upper, last, beyond = _bits.bits_log_tails(ones, others - ones, *blocks.question)
+        lower, upper, last, beyond = _bits.bits_log_tails(ones, others - ones, *question(flip, eps, gap))
         assert all(low <= log <= high and high - low < 1e-12 * (1 + abs(log)) for low, log, high in zip(lower, logs, upper))
         # At eps near the budget, the probability of the next sum is computed from an absolute error.
         assert all(logarithm(value) <= high < logarithm(value) + (1e-9 if share < 0.95 else math.inf)
                    for value, high in zip(further, beyond))
         assert (np.diff(last) >= 0).all()
         assert (np.diff(last) <= 1).all()
-        for first in range(others + 1):
-            for end in range(first, others + 1):
-                assert blocks.over(np.array([float(first)]), np.array([float(end)]))[0] >= max(logs[first : end + 1])
-        for most, fakes in ((0, 0), (4, 0), (1024, 0), (1024, others // 2 + 1)):
-            monkeypatch.setattr(largest_tail, "MOST", most)
+        for fakes in (0, others // 2 + 1):
             users = others + 1 - fakes
             if users < 1:
                 continue
             best = max(exact[:users] + exact[fakes:])
-            below, above = largest_tails(users, fakes, flip, np.array([eps])).alone()
+            below, above = tails(ShuffledBits(users, flip, fakes=fakes), eps)
             assert below <= best <= above
-            assert most < 1024 or above - below < 1e-12 * best
+            assert above - below < 1e-12 * best
+
+
+def question(flip, eps, gap):
+    """Return the arguments of the kernel after the numbers of ones and zeros."""
+    return (flip, 1 - flip), (1 - flip, flip), eps, gap
+
+
+@pytest.mark.parametrize(("flip", "fakes"), [(0.25, 0), (0.49, 0), (1e-3, 0), (0.25, 5000), (0.49, 2000)])
+@pytest.mark.parametrize("share", [1e-4, 0.02, 0.3])
+def test_blocks_of_datasets(flip, fakes, share):
+    """The search evaluates at most about a thousand datasets, the kernel all of them."""
+    budget = log_odds(flip)
+    eps = share * float(budget)
+    users = 3000
+    others = users + fakes - 1
+    ones = np.arange(others + 1.0)
+    ones = ones[(ones < users) | (ones >= fakes)]
+    lower, *_ = _bits.bits_log_tails(ones, others - ones, *question(flip, eps, float(budget - eps)))
+    below, above = np.log(tails(ShuffledBits(users, flip, fakes=fakes), eps))
+    assert below <= lower.max() + 1e-15
+    assert lower.max() - 1e-15 <= above <= below + 0.15
 
 
 @pytest.mark.parametrize("flip", [1e-320, 1e-300, 0.1, 0.5 - 2.0**-54])
 def test_extreme_losses(flip):
     eps = np.array([5e-324, 1e-300, 1e-17, 0.1, 36.0, 699.9, 700.1, 733.0, 1e308])
     for users, fakes in ((1, 0), (10, 2**40), (2**53, 0), (2, 2**53 - 2)):
-        lower, upper = largest_tails(users, fakes, flip, eps)
+        lower, upper = tails(ShuffledBits(users, flip, fakes=fakes), eps)
         assert (lower >= 0).all()
         assert (lower <= upper).all()
         assert (upper <= 1).all()
@@ -104,21 +125,19 @@ def test_two_outputs_with_different_probabilities(zero, one):
             eps, factor = share * budget, rational(share * budget)
             exact = max(sum(a for a, b in zip(p, q) if a > factor * b) for pair in laws for p, q in (pair, pair[::-1]))
             for order in (rows, rows[::-1], rows[:, ::-1]):
-                lower, upper = tails_of_two_outputs(order, users, np.array([eps])).alone()
+                lower, upper = tails(FiniteRandomizer(order).shuffled(users), eps)
                 assert lower <= exact <= upper < (1 + 1e-9) * lower
-            if users > 1:
-                assert FiniteRandomizer(rows).shuffled(users).loss_tail(eps) == pytest.approx(float(exact), rel=1e-9)
 
 
 @pytest.mark.parametrize("chances", [(1e-296, 1e-122), (1e-300, 0.5), (1e-17, 1 - 1e-16), (1e-320, 1e-310)])
-def test_extreme_probabilities_of_two_outputs(chances):
+@pytest.mark.parametrize("users", [1, 100, slow(10**12), slow(2**53)])
+def test_extreme_probabilities_of_two_outputs(chances, users):
     rows = np.array([[1 - chance, chance] for chance in chances])
     budget = math.log(chances[1]) - math.log(chances[0])
-    for users in (1, 100, 10**12, 2**53):
-        lower, upper = tails_of_two_outputs(rows, users, budget * np.array([1e-300, 1e-3, 0.5, 0.999, 1.1]))
-        assert (lower >= 0).all()
-        assert (lower <= upper).all()
-        assert (upper <= 1).all()
+    lower, upper = tails(FiniteRandomizer(rows).shuffled(users), budget * np.array([1e-300, 1e-3, 0.5, 0.999, 1.1]))
+    assert (lower >= 0).all()
+    assert (lower <= upper).all()
+    assert (upper <= 1).all()
 
 
 @pytest.mark.parametrize(("zero", "one", "eps"), [(0.2, 0.7, 0.1), (0.2, 0.7, 0.2), (0.002, 0.95, 1.0)])
@@ -130,5 +149,5 @@ def test_two_outputs_of_many_users(zero, one, eps):
         p, q = (np.convolve(law, [1 - chance, chance]) for chance in (zero, one))
         best = max(best, p[p > math.exp(eps) * q].sum(), q[q > math.exp(eps) * p].sum())
     rows = np.array([[1 - zero, zero], [1 - one, one]])
-    lower, upper = tails_of_two_outputs(rows, users, np.array([eps])).alone()
+    lower, upper = tails(FiniteRandomizer(rows).shuffled(users), eps)
     assert (lower, upper) == pytest.approx((best, best), rel=1e-9)
