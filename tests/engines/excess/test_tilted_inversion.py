@@ -1,5 +1,6 @@
 """The bounds of the error of the Fourier integrals for sums of light values."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -30,3 +31,17 @@ def test_the_aliasing_error_is_bounded_on_the_whole_interval(seed, users):
             larger = light.tilts > theta
             both = np.logaddexp(images[larger].min(), images[~larger].min()) + np.log(2)
             assert both - own[contour.place] - theta * y <= np.log(charged[contour.counts == m][0]) + 1e-9
+
+
+@pytest.mark.parametrize("scale", [0.0, 30.0])
+def test_gains_enclose_exact_sums_on_and_beyond_the_interval(scale):
+    """Beyond the interval the bounds are those of Chernoff; at the larger scale the interval is short, and they are close."""
+    values, mass, users = np.array([-1.0, 0.0, 1.0]), np.array([0.3, 0.3, 0.4]), 40
+    gains = Gains(Light(values, np.log(mass), float(users)), 2, scale, 0.1)
+    for y in (gains.low - 3, gains.low - 0.5, gains.low, gains.low + 2, 0.5, gains.high, gains.high + 0.1, gains.high + 1):
+        found = gains.at(np.array([y]), slice(None))
+        for k, (lower, upper) in enumerate(zip(found.lower[0], found.upper[0])):
+            law = functools.reduce(np.convolve, [mass] * (users - k))
+            exact = float(np.maximum(y + np.arange(law.size) - (users - k), 0) @ law) * np.exp(-scale)
+            assert lower <= exact * (1 + 1e-13)
+            assert upper >= exact * (1 - 1e-13)
