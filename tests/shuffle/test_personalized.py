@@ -18,7 +18,7 @@ from shufflebounds._engines.clones import clone_families
 from shufflebounds._engines.clones import population as population_module
 from shufflebounds._engines.clones.bins import BinnedLaw, BudgetBins
 from shufflebounds._engines.clones.blanket_table import _Table, blanket_shares, log_blanket_table
-from shufflebounds._engines.clones.kary_blanket import _integral, integrand_of, log_blanket_delta, log_rounded_blanket
+from shufflebounds._engines.clones.kary_blanket import log_blanket_delta, log_rounded_blanket
 from shufflebounds._engines.clones.law import CloneLaw
 from shufflebounds.mechanisms import GaussianMechanism, KaryResponse
 from shufflebounds.shuffle import PersonalizedBits, PersonalizedClones, Shuffled
@@ -175,15 +175,6 @@ def test_blanket_with_equal_budgets_is_that_of_shuffled(n, k, eps0, eps):
     assert lower < shuffled + 1e-6
     assert shuffled < upper + 1e-6
     assert upper - lower < 1e-5
-
-
-@pytest.mark.slow
-def test_blanket_integral_against_the_table():
-    budgets, counts = np.array([0.7, 1.5, 2.5]), np.array([10.0, 10.0, 9.0])
-    table = log_blanket_table(budgets, counts, 4, 2.5, 0.6, -5.0)
-    lower, upper = _integral(integrand_of(budgets, counts, 4, 2.5, 0.6))
-    assert lower < table[1]
-    assert table[0] < upper < lower + 1e-4
 
 
 @pytest.mark.parametrize("seed", range(8))
