@@ -462,7 +462,7 @@ def test_the_error_of_a_common_rate_is_bounded(users, width):
 
 def test_the_error_of_a_common_rate_is_small_for_many_users():
     # With many expected clones, the second differences of the terms of the clone sum are small (module docstring of
-    # _clones/bins.py). So the error of replacing all rates of a bin by their mean is far below the first bound given there, which
+    # clones/bins.py). So the error of replacing all rates of a bin by their mean is far below the first bound given there, which
     # is proportional to the sum of squared distances of the probabilities from their mean.
     least, held = np.linspace(0.2, 0.44, 5), np.full(5, 1000.0)
     law = BinnedLaw.of(least + 0.005, least, least + 0.01, held)
