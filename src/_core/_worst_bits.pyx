@@ -18,33 +18,56 @@ Second bound, for width = 1 and more than SMALL candidates: an expansion around 
        e^|theta d| (u^6/720 + v u^4/24 + v^2 u/2 + v^3 e^v/6). The sum over t of |C| times this bound is added.
     4. The maximum over d is taken over the terms up to (s d)^3. For each term of (s d)^4, (s d)^5 and (j g)^2 its largest value in
        the interval is used, most often 0.
-    One interval often contains all datasets.
-Method. Best-first search: BATCH intervals are halved at a time, until the largest bound is within the tolerance of the best value.
-Where the expansion is not used and log delta is above HIGH, halving aims at a gap of 1e-9: log delta may then fall by less than the
-tolerance between two eps, and the bounds must not rise. If all datasets give similar values, the intervals left after MOST_HALVED
-halvings are scanned from the first number of ones to the last. The bound of an interval minus a value in it is about proportional
-to the length of the interval; the length of the next interval is chosen accordingly. If the expansion is used, it also selects the
-dataset with at most MOST_FEW ones that is evaluated.
+    One interval often contains all datasets. Between the ends of an interval, e^(linear in m + j) is multiplied by a linear
+    function of j, because a maximum of linear functions is at most its chord; the logarithm of the product is concave, and its
+    maximum has a closed form. The sums for j = 0 alone are the smallest bound of this kind, and bound one dataset.
+Third bound, for width = 1, more than SMALL candidates and short intervals: the threshold moves with the dataset.
+    1. Let k(j) be r + j for the dataset with m + j ones, or r, whichever changes x = k - mu less from j to j + 1. This change is a
+       constant: the tilted probabilities that a bit with value 0 and one with value 1 are flipped add up to it, or the same minus
+       1. The interval is so short that x changes by at most 1 from end to end. The best threshold is one of the r with |x| < 1 for
+       some j: two to four whole numbers.
+    2. For each r the divergence is e^(linear in j) Re 1/(2J) sum_t C(t) e^(s (x(0) - 1/2) + j h), where h is g plus s times the
+       change of x. No term is left out. e^(j h) is replaced by 1 + j h + (j h)^2/2; the remainder is at most |j h|^3 e^|j h|/6.
+       With a bound of the sum of the remainders, this is e^(linear in j) times a quadratic polynomial P(j).
+    3. The second derivative of log P is P''/P - (P'/P)^2. It is at most its value with the largest or smallest P and the smallest
+       |P'| in the interval. So the logarithm of the divergence is at most the parabola with the slope at j = 0 and this second
+       derivative. The gap is of third order in the length of the interval.
+    4. P without the remainders bounds the divergence of the dataset below, for every threshold. This lower bound is evaluated at
+       the maximum of the parabola.
+    The nodes of the second bound serve all datasets. Those of the third bound are computed for a range in which the variance
+    changes by half at most, so the third bound holds for small variances and all theta.
+Method. Best-first search: BATCH intervals are divided at a time, until the largest bound is within CLOSE of the best value. The
+first bound is halved. An interval with one of the other bounds is divided around its peak; the length of the piece around the peak
+follows from the order of the gap.
+Similar datasets. At sigma |theta| near 0 all datasets have nearly the same value, and many pairs of m and k would have to be
+compared. There the second bound, the maximum over real thresholds, is the result (SIMILAR). Its gap is at most about
+max(1, sigma^2 theta^2)/(8 sigma^2), and most often a tenth of this, because one of the many datasets nearly attains the bound.
+Other tolerances. If `loose` is positive or width > 1, or after MOST_DIVIDED intervals, the tolerance is 0.6e-3 in log delta, or
+0.6e-5 times -log delta if that is larger. The intervals left are then scanned from the first number of ones to the last. The bound
+of an interval minus a value in it is about proportional to the length of the interval; the length of the next interval is chosen
+accordingly. If the expansion is used, it also selects the dataset with at most MOST_FEW ones that is evaluated.
 Values. For width = 1 a value f_N(m) is computed by _bits.pyx. Otherwise f_N(m) is the divergence between the distributions P of
 S + Bin(width, q) and Q of S + Bin(width, 1 - q), where S is the sum of the other bits. The likelihood ratio P/Q decreases, so the
 optimal set has the sums up to the last k with P(k) > e^eps Q(k). This k is found by steps along the local slope, and the value is
 computed from two tails of _lattice.pyx.
-Error     that of the values plus the tolerance: the gap upper - lower is at most 0.6e-3, or 0.6e-5 times -log delta if that is
-          larger (1e-9 up to 1024 candidates), plus `loose` times 1 - log delta. The roundings of the expansion are counted at every
-          node. For width = 1 no dataset exceeded the upper bound: 2,600 cases with all datasets evaluated, n = 1100..2e4,
-          q = 1e-4..0.499, dummy reports in a third of them; 1,700 cases of n = 2**14..2**53 with 200 datasets each. The gap was as
-          stated for log delta above -1e11; for smaller log delta, _bits.pyx may have no lower bound. For width 2..4 against
-          enumeration by Fractions, up to 12 other bits, less 4 ulp(log delta): 300 cases, peak 5.2e-14, rms 3.2e-15; the bounds
-          held in all, and their gap was at most 2.8e-11.
-Cost      for width = 1, 4 us for a value and 2.5 us for the bound of an interval; otherwise 50 us for either. A search needs about
-          30 of them if the worst case is 0 or N ones, and 1500 if all datasets give similar values. From a variance of about 200
-          on, the expansion can be used, and a search takes 25 to 50 us at n >= 1e5 and 170 us at 1e4. An eps takes two such
-          searches, and 25 us.
+Error     that of the values plus the tolerance. In 12,400 random cases of width 1, n = 1025..1e13, q = 1e-8..0.5, eps next to that
+          of delta = 1e-12..0.3 or below, the gap upper - lower was at most 1.01e-9 in 96 %, and at most 1.3e-4; in 12,600 with q
+          next to 1/2 in half of them, and eps down to 1e-6 of these, at most 1.01e-9 in 83 %, and at most 2.5e-4. At smaller log
+          delta, where a search does not end otherwise, it is up to 0.6e-5 times -log delta, plus `loose` times 1 - log delta. The
+          roundings of the expansions are counted at every node. No dataset exceeded the upper bound, and no lower bound exceeded
+          all datasets: 1,900 cases with all datasets evaluated, n = 1026..4e4, q = 1e-5..0.5 - 1e-8, dummy reports in half of
+          them. For log delta below -1e11, _bits.pyx may have no lower bound. For width 2..4 against enumeration by Fractions, up
+          to 12 other bits, less 4 ulp(log delta): 300 cases, peak 5.2e-14, rms 3.2e-15; the bounds held in all, and their gap was
+          at most 2.8e-11.
+Cost      for width = 1, 4 us for a value and 2.5 to 5 us for the bound of an interval; otherwise 50 us for either. Most searches
+          take 15 to 60 us if the second bound can be used, which is the case from a variance of about 200 on, and 140 to 600 us
+          otherwise. If the variance is below 400 and eps is nearly 0, or 2 q nearly whole and the best datasets in the middle,
+          they take several ms. An eps takes two to four searches.
 Source    M. Zhilyaev, shuffled bits, Proposition 3.1; Land and Doig 1960.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
-from libc.math cimport INFINITY, cos, exp, expm1, fabs, floor, fmax, fmin, log, log1p, sin, sqrt
+from libc.math cimport INFINITY, cbrt, cos, exp, expm1, fabs, floor, fmax, fmin, log, log1p, sin, sqrt
 from libc.stdlib cimport free, realloc
 
 import numpy as np
@@ -61,10 +84,12 @@ from shufflebounds._core._special cimport c_deviance
 
 cdef extern from *:
     """
-    #define BATCH 8                         /* intervals halved before their bounds are compared with the best value */
+    #define BATCH 8                         /* intervals divided before their bounds are compared with the best value */
     #define SMALL 1024                      /* datasets up to which the bounds are computed to 1e-9 instead of 1e-3 */
-    #define MOST_HALVED 128                 /* intervals to halve; with more than SMALL datasets the rest is scanned */
-    #define HIGH -4.0                       /* above this log delta, halving aims at 1e-9: log delta falls slowly with eps */
+    #define CLOSE 1e-9                      /* gap of log delta */
+    #define MOST_HALVED 128                 /* intervals to divide; with more than SMALL datasets the rest is scanned */
+    #define MOST_DIVIDED 2000               /* the same for a gap of CLOSE */
+    #define SIMILAR 200.0                   /* datasets are similar from sigma = SIMILAR (tilt + tilt^3) on, tilt = sigma |theta| */
     #define AIM 0.95                        /* fraction of the tolerance that an interval of the chosen length should use */
     #define FEW_ONES 8                      /* datasets with fewer ones are evaluated: the worst one is most often among them */
     #define MOST_FEW 63.0                   /* with an expansion, the best one of 0..MOST_FEW ones by the expansion is evaluated */
@@ -72,23 +97,34 @@ cdef extern from *:
     #define ROUGH_ERROR 1e-8                /* an interval whose value has a larger error is evaluated with BAND */
     #define VALUE_EVERY 16                  /* intervals scanned between two evaluated datasets */
     #define NEARLY_FAIR 1e-3                /* sum of p - q over the target's bits up to which nearly_fair is used, too */
+    #define LEAST 0.08                      /* the piece around a peak is not shorter than this part of the interval */
     #define CENTRE 0.5                      /* expansion in k - mean: the best real k is about the mode of S plus 1/2 */
     """
     const int BATCH
     const double SMALL
     const long MOST_HALVED
     const int VALUE_EVERY
-    const double HIGH
+    const double CLOSE
+    const long MOST_DIVIDED
+    const double SIMILAR
     const double AIM
     const int FEW_ONES
     const double MOST_FEW
     const double ROUGH_BAND
     const double ROUGH_ERROR
     const double NEARLY_FAIR
+    const double LEAST
     const double CENTRE
 
 cdef enum:
-    MOST_NODES = 96     # nodes of the expansion; with a variance above 22 it has 21 to 30 of them
+    MOST_NODES = 128    # nodes of the expansion; with a variance above 22 it has 21 to 30 of them
+
+cdef struct Guess:
+    double peak         # number of ones with about the largest value of an interval
+    double level        # limit of the bounds of intervals that shrink to the peak
+    double gap          # bound of the interval minus this limit; INFINITY if unknown
+    double low          # a lower bound of the largest bound
+
 
 cdef struct Block:
     double bound        # no value in first..last is larger
@@ -97,6 +133,7 @@ cdef struct Block:
     long order          # blocks of equal bounds are processed in this order
     double low          # lower and upper bound of the value at first
     double high
+    Guess near
 
 cdef struct Heap:
     Block *items
@@ -291,6 +328,8 @@ cdef void bit_sides(double ones, double zeros, double flip, double eps, double g
 # Numbers shared by the bounds of all intervals, such as the log of the tilted characteristic function of one bit at each node.
 cdef struct Expansion:
     int nodes                       # 0 if the expansion cannot be used
+    double first                    # datasets with first..last ones
+    double last
     double bits
     double theta
     double reach                    # the best k is at most this far from the mean
@@ -299,6 +338,7 @@ cdef struct Expansion:
     double slack                    # error of the exponent by the roundings of the means
     double[2] exponent              # K(theta) - theta mean of a bit with value 0, and of one with value 1
     double[2] mean                  # their tilted means
+    double[2] flipped               # tilted probabilities that the bit differs from its value
     double[MOST_NODES] t
     double[MOST_NODES] re                   # weight/(2J) times B(t)
     double[MOST_NODES] im
@@ -306,13 +346,19 @@ cdef struct Expansion:
     double[2][MOST_NODES] log_abs
     double[2][MOST_NODES] phase
     double[MOST_NODES] effort
+    double[MOST_NODES] turn_re              # e^-(theta + i t)
+    double[MOST_NODES] turn_im
 
 
-cdef void expand(Expansion *out, double bits, double flip, double eps, double gap) noexcept nogil:
-    """Fill in the nodes of the expansion; their number depends on the range of the variance over all datasets."""
+cdef void expand(Expansion *out, double bits, double flip, double eps, double gap, double first, double last, double band,
+                 int most_nodes) noexcept nogil:
+    """Fill in the nodes of an expansion for datasets with first..last ones, and a few others: out.first..out.last.
+
+    The variances of these datasets decide the number of nodes. There are none if it exceeds `most_nodes`.
+    """
     cdef double keep = 1 - flip, gain = -keep * expm1(-gap), loss = expm1(eps), shrink, x, half, J, cut, re, im, norm, lost, d
-    cdef double sign, effort, most = 0, smallest = INFINITY
-    cdef double[2] p, q
+    cdef double sign, effort, most, smallest
+    cdef double[2] p, q, var
     cdef double one = 1
     cdef Law law
     cdef Phi[2] phi
@@ -320,7 +366,8 @@ cdef void expand(Expansion *out, double bits, double flip, double eps, double ga
     cdef int m = 0, i
     out.nodes = 0
     out.bits, out.slack = bits, 0
-    out.theta = -log(exp(eps) * expm1(-2 * eps - gap) / expm1(-gap))
+    # as in _bits.pyx, accurate to 8 units of roundoff
+    out.theta = -log1p(loss / gain) if loss < 1e16 * gain else log(gain) - log(loss)
     shrink = exp(out.theta)
     p[0] = q[1] = flip
     p[1] = q[0] = keep
@@ -328,17 +375,24 @@ cdef void expand(Expansion *out, double bits, double flip, double eps, double ga
         x = q[i] + p[i] * shrink
         d = p[i] * q[i] * expm1(out.theta) / x
         out.mean[i] = p[i] * shrink / x
+        out.flipped[i] = (q[i] if i else p[i] * shrink) / x
         out.slack = fmax(out.slack, 16 * UNIT * fabs(out.theta * d) * bits)
         out.exponent[i] = -(c_deviance(p[i] * shrink / x, p[i], d) + c_deviance(q[i] / x, q[i], -d))
-        most, smallest = fmax(most, bits * p[i] * q[i] * shrink / (x * x)), fmin(smallest, bits * p[i] * q[i] * shrink / (x * x))
+        var[i] = p[i] * q[i] * shrink / (x * x)
+    # the interval, longer at both ends by so much that the variance changes by about a quarter
+    d = 0.25 * (first * var[1] + (bits - first) * var[0]) / fabs(var[1] - var[0]) if last < bits else 0
+    out.first, out.last = fmax(first - d, 0), fmin(last + d, bits)
+    most = out.last * var[1] + (bits - out.last) * var[0]
+    smallest = out.first * var[1] + (bits - out.first) * var[0]
+    most, smallest = fmax(most, smallest) * (1 + 1e-9), fmin(most, smallest) * (1 - 1e-9)
     # theta has an error of about 8 units of roundoff
-    out.reach = 1 + 16 * UNIT * (1 + most)
-    J, half = c_half_period_within(most, out.reach + 1, ROUGH_BAND), c_half_within(smallest, ROUGH_BAND)
-    if not (smallest > 1 and J * half < MOST_NODES / 2 and fabs(out.theta) < 1):
+    out.reach = 1 + 16 * UNIT * (1 + fabs(out.theta)) * (1 + most)
+    J, half = c_half_period_within(most, out.reach + 1, band), c_half_within(smallest, band)
+    if not J * half < most_nodes:
         return
     out.growth = exp(fabs(out.theta) * (out.reach + CENTRE))
     cut = exp(out.theta * J)
-    lost = c_left_out_within(smallest, half, J, ROUGH_BAND)
+    lost = c_left_out_within(smallest, half, J, band)
     out.stray = lost * (gain + loss * shrink * (1 / -expm1(out.theta) if out.theta * J < -1 else J))
     for i in range(2):
         c_lattice_law(&law, p + i, q + i, &one, 1)
@@ -351,10 +405,12 @@ cdef void expand(Expansion *out, double bits, double flip, double eps, double ga
         if norm > 0:
             at.re, at.im = gain * 2 * at.s * at.s + loss * sign, -gain * 2 * at.s * at.c
             out.re[m], out.im[m] = at.weight * (at.re * re + at.im * im) / norm, at.weight * (at.im * re - at.re * im) / norm
-            out.unit[m] = at.weight * 32 * gain / sqrt(norm)
+            # loss + gain = gain e^-theta up to 8 units of roundoff times gain theta
+            out.unit[m] = at.weight * (32 * gain * (at.s - out.theta) + 8 * loss * cut * (1 - out.theta * J)) / sqrt(norm)
         else:
             out.re[m], out.im[m], out.unit[m] = at.weight * gain, 0, at.weight * 32 * gain
         out.t[m], out.effort[m] = at.t, 0
+        out.turn_re[m], out.turn_im[m] = cos(at.t) / shrink, -sin(at.t) / shrink
         for i in range(2):
             c_phi_at(phi + i, at.t, at.s, at.c, &out.log_abs[i][m], &out.phase[i][m], &effort)
             out.effort[m] += bits * effort
@@ -419,29 +475,144 @@ cdef void sum_terms(const Expansion *of, double mid, double wide, Terms *out) no
     out.rest = of.growth * out.rest + out.fixed + 0.5 * wide * wide * fmax(0, square)
 
 
-cdef double expanded(const Expansion *of, double first, double last, double *remains) noexcept nogil:
-    """Returns an upper bound of log f_N(m) for first <= m <= last.
+cdef double expanded(const Expansion *of, double first, double last, double *remains, double *peak) noexcept nogil:
+    """Returns the second bound of log f_N(m) for first <= m <= last.
 
-    *remains is the part of its gap that shorter intervals do not reduce.
+    *remains is the part of its gap that shorter intervals do not reduce, and *peak is about the m of the maximum.
     """
-    cdef double wide = 0.5 * (last - first), largest = -INFINITY, e, spread
+    cdef double mid = 0.5 * (first + last), wide = 0.5 * (last - first), largest, e, turn, change, x, blur, spread
     cdef double[4] c
     cdef double[2] top
     cdef int i, j
     cdef Terms at
-    sum_terms(of, 0.5 * (first + last), wide, &at)
+    sum_terms(of, mid, wide, &at)
     for j in range(2):
         for i in range(4):
             c[i] = at.a[i] + (wide if j else -wide) * at.b[i]
         top[j] = largest_cubic(c, -of.reach - CENTRE, of.reach - CENTRE) + at.rest
-        e = (last if j else first) * of.exponent[1] + (of.bits - (last if j else first)) * of.exponent[0]
-        largest = fmax(largest, e + log(top[j]) if top[j] > 0 else INFINITY)
-        largest = fmax(largest, largest + UNIT * (64 + 32 * fabs(e)) + of.slack)
+    e = mid * of.exponent[1] + (of.bits - mid) * of.exponent[0]
+    blur = UNIT * (64 + 32 * fabs(e)) + of.slack
+    remains[0] = at.fixed / at.a[0] + blur if at.a[0] > 0 else INFINITY
+    peak[0] = mid
+    if not fmin(top[0], top[1]) > 0:
+        return INFINITY
     # between the two ends, the value is at most e^(a linear function) times a linear function, whose logarithm is concave
-    spread = (top[1] - top[0]) / fmin(top[0], top[1])
-    remains[0] = at.fixed / at.a[0] + UNIT * (64 + 32 * fabs(e)) + of.slack if at.a[0] > 0 else INFINITY
-    largest += spread * spread / 8
+    turn, change = wide * (of.exponent[1] - of.exponent[0]), (top[1] - top[0]) / (top[1] + top[0])
+    largest = fmax(turn + log1p(change), log1p(-change) - turn)
+    x = -(1 / turn + 1 / change)
+    if -1 < x < 1:
+        # the concave logarithm is above its chord by at most this; x is inaccurate if both slopes are nearly 0
+        spread = change / (1 - fabs(change))
+        largest = fmin(largest + 0.5 * spread * spread, fmax(largest, x * turn + log1p(x * change)))
+    else:
+        x = 1 if turn + log1p(change) > log1p(-change) - turn else -1
+    peak[0] = mid + x * wide
+    largest += e + log(0.5 * (top[0] + top[1])) + blur
     return largest if largest == largest else INFINITY
+
+
+cdef inline double drift_of(const Expansion *of) noexcept nogil:
+    """Returns the change of k - mean if one more bit is 1 and k increases by 1, or k stays, whichever is closer to 0."""
+    cdef double drift = of.flipped[0] + of.flipped[1]
+    return drift if drift < 0.5 else drift - 1
+
+
+cdef double coupled(const Expansion *of, double first, double last, Guess *near) noexcept nogil:
+    """Returns the third bound of log f_N(m) for first <= m <= last, or INFINITY if it cannot be used."""
+    cdef double mid = floor(0.5 * (first + last)), wide = last - mid, theta = of.theta, e, x, span, blur, size, angle, re, im, hold
+    cdef double more = mid * of.flipped[1], less = (of.bits - mid) * of.flipped[0], drift = drift_of(of)
+    cdef double h_re, h_im, g_re, g_im, v, rest = 0, rounding = 0, linear = of.exponent[1] - of.exponent[0], largest = -INFINITY
+    cdef double[4] a
+    cdef double[4] b
+    cdef double[4] c
+    cdef double start = first - mid, stray, high, low, left, right, bend, slope, j, bound, best = 0, value
+    cdef int m, i, count
+    if not of.nodes:
+        return INFINITY
+    blur = 16 * UNIT * (more + less)
+    span = of.reach + wide * fabs(drift) + blur
+    if not wide * fabs(drift) <= 0.5:
+        return INFINITY
+    # thresholds k = mid + whole number, whose distances x from the tilted mean are at most `span`
+    x = less - more
+    x = floor(x) - x
+    while x - 1 >= -span:
+        x -= 1
+    while x < -span:
+        x += 1
+    count = 0
+    while count < 4 and x + count <= span:
+        a[count] = b[count] = c[count] = 0
+        count += 1
+    if count == 0 or x + count <= span:
+        return INFINITY
+    for m in range(of.nodes):
+        size = exp(mid * of.log_abs[1][m] + (of.bits - mid) * of.log_abs[0][m] - theta * x)
+        angle = mid * of.phase[1][m] + (of.bits - mid) * of.phase[0][m] - of.t[m] * x
+        g_re, g_im = cos(angle) * size, sin(angle) * size
+        re, im = g_re * of.re[m] - g_im * of.im[m], g_re * of.im[m] + g_im * of.re[m]
+        h_re = of.log_abs[1][m] - of.log_abs[0][m] - theta * drift
+        h_im = of.phase[1][m] - of.phase[0][m] - of.t[m] * drift
+        hold, v = sqrt(re * re + im * im), wide * sqrt(h_re * h_re + h_im * h_im)
+        rest += hold * v * v * v * exp(v) / 6
+        rounding += (hold * (200 + 8 * of.effort[m] + 4 * fabs(angle) + 16 * (more + less) * (fabs(theta) + of.t[m]))
+                     + size * of.unit[m]) * exp(v)
+        for i in range(count):
+            g_re, g_im = re * h_re - im * h_im, re * h_im + im * h_re
+            a[i] += re
+            b[i] += g_re
+            c[i] += g_re * h_re - g_im * h_im
+            hold = re * of.turn_re[m] - im * of.turn_im[m]
+            im = re * of.turn_im[m] + im * of.turn_re[m]
+            re = hold
+    rest += UNIT * rounding
+    stray = of.stray * exp(fabs(theta) * (span + wide * fabs(drift)))
+    e = mid * of.exponent[1] + (of.bits - mid) * of.exponent[0]
+    blur = UNIT * (64 + 32 * fabs(e)) + of.slack
+    near.low, near.peak = -INFINITY, mid
+    for i in range(count):
+        # e^(linear j) (a + b j + c j^2/2) for start <= j <= wide
+        hold = rest * exp(-theta * i) + stray
+        if not hold + fabs(a[i]) + fabs(b[i]) + fabs(c[i]) < INFINITY:
+            near.low = -INFINITY
+            return INFINITY
+        a[i] += hold
+        left, right = a[i] + start * (b[i] + 0.5 * start * c[i]), a[i] + wide * (b[i] + 0.5 * wide * c[i])
+        low, high = fmin(left, right), fmax(left, right)
+        j = -b[i] / c[i] if c[i] else 0
+        if start < j < wide:
+            value = a[i] + 0.5 * j * b[i]
+            low, high = fmin(low, value), fmax(high, value)
+        if not high > 0:
+            continue
+        j = 0
+        if low > 0:
+            # the second derivative of the logarithm is at most `bend`
+            left, right = b[i] + start * c[i], b[i] + wide * c[i]
+            bend = c[i] / low if c[i] > 0 else c[i] / high
+            if left * right > 0:
+                bend -= fmin(left * left, right * right) / (high * high)
+            slope = linear + b[i] / a[i]
+            left, right = start * (slope + 0.5 * start * bend), wide * (slope + 0.5 * wide * bend)
+            j, bound = (wide, right) if right > left else (start, left)
+            if bend < 0 and start < -slope / bend < wide:
+                j, bound = -slope / bend, fmax(bound, -0.5 * slope * slope / bend)
+            bound += log(a[i])
+        else:
+            bound = fmax(start * linear, wide * linear) + log(high)
+        if bound > largest:
+            largest, best = bound, floor(j + 0.5)
+        # the value at `best` is a lower bound of the worst case, whatever the threshold
+        j = floor(j + 0.5)
+        value = a[i] + j * (b[i] + 0.5 * j * c[i]) - 2 * hold
+        if value > 0:
+            near.low = fmax(near.low, e + j * linear + log(value) - blur)
+    near.peak = mid + best
+    largest += e + blur
+    if not largest == largest:
+        largest = INFINITY
+    near.level, near.gap = near.low, largest - near.low
+    return largest
 
 
 cdef double best_of_few(const Expansion *of, double last) noexcept nogil:
@@ -464,7 +635,7 @@ cdef double best_of_few(const Expansion *of, double last) noexcept nogil:
     return best
 
 
-# The arguments of c_worst_log_delta.
+# The arguments of c_worst_log_delta, and what follows from them.
 cdef struct Arguments:
     double others
     double fakes
@@ -473,10 +644,24 @@ cdef struct Arguments:
     double eps
     double gap
     double enough               # if the bound of an interval is at most this number, no tighter bound is needed
-    const Expansion *expansion  # NULL if it cannot be used
+    const Expansion *expansion  # of the second bound; NULL if it cannot be used
+    Expansion *phases           # of the third bound, in both orders of the two values; NULL if it cannot be used
+    double short                # largest length of an interval with the third bound
+    bint smooth                 # all datasets have nearly the same value; the second bound is the result
 
 
-cdef inline void enclose(const Arguments *of, double first, double removed, double *lower, double *upper) noexcept nogil:
+cdef double close_to(const Arguments *of, int order, double first, double last, Guess *near) noexcept nogil:
+    """Returns the third bound, after an expansion around the interval if necessary."""
+    cdef Expansion *at = of.phases + order
+    cdef double band
+    if not (at.first <= first and last <= at.last):
+        # a larger band, because far from the mean the error of the inversion is multiplied by e^(2 |theta|)
+        band = fmin(ROUGH_BAND + 4 + 2 * fabs(at.theta), BAND)
+        expand(at, of.others + of.fakes, of.flip, of.eps, of.gap, first, last, band, MOST_NODES)
+    return coupled(at, first, last, near)
+
+
+cdef void enclose(const Arguments *of, double first, double removed, double *lower, double *upper, Guess *near) noexcept nogil:
     """Writes bounds of log f_(N - removed)(first).
 
     The upper bound also holds for log f_N(first), ..., log f_N(first + removed).
@@ -484,13 +669,40 @@ cdef inline void enclose(const Arguments *of, double first, double removed, doub
     cdef double zeros = of.others + of.fakes - removed - first, low, high, bound = INFINITY, stray
     # the bound of an interval may have a gap of up to the tolerance, so a shorter inversion is accurate enough
     cdef double band = ROUGH_BAND if removed > 0 and of.others + 1 > SMALL else BAND
+    cdef Guess other
+    near.low, near.gap, near.peak = -INFINITY, INFINITY, first
+    other.low = -INFINITY
     if removed > 0 and of.expansion != NULL:
-        bound = expanded(of.expansion, first, first + removed, &stray)
+        bound = expanded(of.expansion, first, first + removed, &stray, &near.peak)
+        low = near.peak
         if of.fakes > 0:
-            bound = fmax(bound, expanded(of.expansion, zeros, zeros + removed, &stray))
-        if bound <= of.enough or bound < of.enough + 1 and removed > 1e-3 * of.others:
+            high = expanded(of.expansion, zeros, zeros + removed, &stray, &low)
+            if high > bound:
+                bound, near.peak = high, of.others + of.fakes - low
+            else:
+                low = near.peak
+        if bound <= of.enough:
             lower[0], upper[0] = -INFINITY, fmin(bound, 0)
             return
+        if bound < INFINITY and (of.smooth or removed > of.short):
+            near.level = expanded(of.expansion, low, low, &stray, &low)
+            near.gap = bound - near.level
+            near.low = near.level if of.smooth else -INFINITY
+            lower[0], upper[0] = -INFINITY, fmin(bound, 0)
+            return
+    if removed > 0 and of.phases != NULL and removed <= of.short:
+        low = close_to(of, 0, first, first + removed, near)
+        if low < INFINITY and of.fakes > 0:
+            high = close_to(of, 1, zeros, zeros + removed, &other)
+            stray = fmax(near.low, other.low)
+            if high > low:
+                low, near[0] = high, other
+                near.peak = of.others + of.fakes - other.peak
+            near.low = stray
+        if low < INFINITY:
+            lower[0], upper[0] = near.low, fmin(fmin(bound, low), 0)
+            return
+        near.low, near.gap = -INFINITY, INFINITY
     if of.width == 1:
         bit_sides(first, zeros, of.flip, of.eps, of.gap, band, lower, upper)
         if of.fakes > 0:
@@ -526,7 +738,8 @@ cdef inline double within(double best, const Tolerance *to) noexcept nogil:
 cdef void evaluate(const Arguments *of, double first, double *value, Found *so_far) noexcept nogil:
     """Write the upper bound of the value at `first`, and update the largest lower and upper bounds found so far."""
     cdef double low
-    enclose(of, first, 0, &low, value)
+    cdef Guess near
+    enclose(of, first, 0, &low, value, &near)
     so_far.lower, so_far.best = fmax(so_far.lower, low), fmax(so_far.best, value[0])
 
 
@@ -534,6 +747,7 @@ cdef void scan(const Arguments *of, const Block *block, const Tolerance *to, dou
     """Cover an interval by pieces whose bounds are at most the best value plus the tolerance. The first piece has this `length`."""
     cdef double first = block.first, last, value = 0, bound, low, slope
     cdef int age = 0
+    cdef Guess near
     while first <= block.last:
         if age == 0:
             evaluate(of, first, &value, so_far)
@@ -545,7 +759,7 @@ cdef void scan(const Arguments *of, const Block *block, const Tolerance *to, dou
             first += 1
             length[0] = 1
             continue
-        enclose(of, first, last - first, &low, &bound)
+        enclose(of, first, last - first, &low, &bound, &near)
         slope = fmax(bound - value, 0) / (last - first)
         if bound <= within(so_far.best, to):
             so_far.bound = fmax(so_far.bound, bound)
@@ -556,75 +770,114 @@ cdef void scan(const Arguments *of, const Block *block, const Tolerance *to, dou
             length[0] = fmin(AIM * (within(so_far.best, to) - value) / fmax(slope, 1e-300), 0.75 * (last - first))
 
 
+cdef double around(const Arguments *of, const Block *block, double enough) noexcept nogil:
+    """Returns half of the length of a piece around the peak of an interval. The bound of the piece should be at most `enough`."""
+    cdef double length = block.last - block.first, share = fmax(0.5 * (enough - block.near.level) / block.near.gap, 0)
+    if of.expansion != NULL and (of.smooth or length > of.short):
+        # the gap is about proportional to the square of the length; shorter intervals have the third bound
+        length = fmax(0.5 * length * fmin(sqrt(share), 0.5), 0 if of.smooth else fmin(0.48 * of.short, 0.4 * length))
+    else:
+        length *= 0.5 * fmin(fmax(cbrt(share), LEAST), 0.5)
+    return floor(length)
+
+
 cdef bint c_worst_log_delta(double others, double fakes, double width, double flip, double eps, double gap, double loose,
                             double *lower, double *upper) noexcept nogil:
     cdef Arguments of
     cdef Expansion expansion
+    cdef Expansion[2] phases
     cdef Tolerance to, close
-    cdef double best = -INFINITY, enough, stray, length
+    cdef double best = -INFINITY, enough, stray, length, first, spread, tilt, peak = 0
     cdef Heap heap
     cdef Found so_far
-    cdef Block block, half
-    cdef Block[2 * BATCH] pieces
-    cdef long order = 0
+    cdef Block block
+    cdef Block[2 * BATCH + 3] pieces
+    cdef Guess near
+    cdef double[4] ends
+    cdef long order = 0, most = MOST_HALVED
     cdef int count = 1, i, side
     cdef bint held = True, scanned = False
     of.others, of.fakes, of.width, of.flip, of.eps, of.gap = others, fakes, width, flip, eps, gap
-    of.enough, of.expansion = -INFINITY, NULL
+    of.enough, of.expansion, of.phases, of.smooth = -INFINITY, NULL, NULL, False
     to.rtol, to.deep, to.loose = 0.6e-3 if others + 1 > SMALL else 1e-9, 0.6e-5 if others + 1 > SMALL else 0, loose
+    close = to
     heap.items, heap.size, heap.room = NULL, 0, 0
     lower[0] = upper[0] = -INFINITY
     pieces[0].first, pieces[0].last, pieces[0].bound = 0, others, INFINITY
-    enclose(&of, 0, 0, &pieces[0].low, &pieces[0].high)
+    enclose(&of, 0, 0, &pieces[0].low, &pieces[0].high, &near)
     if others + 1 > SMALL:
         if width == 1:
-            expand(&expansion, others + fakes, flip, eps, gap)
+            expand(&expansion, others + fakes, flip, eps, gap, 0, others + fakes, ROUGH_BAND, 48)
+            for i in range(2):
+                phases[i].nodes, phases[i].first, phases[i].last, phases[i].theta = 0, 1, 0, expansion.theta
+                phases[i].flipped[0], phases[i].flipped[1] = expansion.flipped[0], expansion.flipped[1]
+            of.phases = phases
+            of.short = 0.99 / fabs(drift_of(&expansion))
             if expansion.nodes:
-                expanded(&expansion, 0, others + fakes, &stray)
-                if stray < to.rtol:
+                expanded(&expansion, 0, others + fakes, &stray, &length)
+                if stray < to.rtol and fabs(expansion.theta) < 1:
                     of.expansion = &expansion
+                    spread = sqrt((others + fakes) * flip * (1 - flip))
+                    tilt = fabs(expansion.theta) * spread
+                    of.smooth = spread > 20 and spread > fmin(SIMILAR * tilt * (1 + tilt * tilt), 3e4)
                     # the bounds aim at a third of the tolerance if shorter intervals, which take 3 us each, reach this aim
                     to.rtol = fmin(to.rtol, fmax(0.2e-3, 2 * stray))
         for i in range(1, FEW_ONES if of.expansion == NULL else 2):
-            enclose(&of, i if of.expansion == NULL else best_of_few(&expansion, fmin(others, MOST_FEW)), 0, &stray, &enough)
+            first = i if of.expansion == NULL else best_of_few(&expansion, fmin(others, MOST_FEW))
+            enclose(&of, first, 0, &stray, &enough, &near)
             lower[0], best = fmax(lower[0], stray), fmax(best, enough)
         # the worst case at eps = 0
-        enclose(&of, floor(0.5 * others), 0, &stray, &enough)
+        enclose(&of, floor(0.5 * others), 0, &stray, &enough, &near)
         lower[0], best = fmax(lower[0], stray), fmax(best, enough)
-    close = to
-    if width == 1 and others + 1 > SMALL and of.expansion == NULL and loose == 0 and fmax(best, pieces[0].high) > HIGH:
-        close.rtol, close.deep = 1e-9, 0
+    if width == 1 and others + 1 > SMALL and loose == 0:
+        close.rtol, close.deep, most = CLOSE, 0, MOST_DIVIDED
     of.enough = within(fmax(best, pieces[0].high), &close)
     while count and held:
         for i in range(count):
             block = pieces[i]
             if block.last > block.first:
-                enclose(&of, block.first, block.last - block.first, &stray, &enough)
+                enclose(&of, block.first, block.last - block.first, &stray, &enough, &near)
+                block.near = near
+                if not of.smooth:
+                    lower[0] = fmax(lower[0], near.low)
+                elif near.low > best:
+                    peak = near.peak
+                best = fmax(best, near.low)
                 block.bound = fmin(block.bound, enough)
             else:
+                if block.high == INFINITY:
+                    enclose(&of, block.first, 0, &block.low, &block.high, &near)
                 block.bound = fmin(block.bound, block.high)
             block.order = order
             order += 1
             lower[0] = fmax(lower[0], block.low)
-            best = fmax(best, fmin(block.high, pieces[i].bound))
+            best = fmax(best, fmin(block.high, pieces[i].bound)) if block.high < INFINITY else best
             if block.last > block.first:
                 held = held and push(&heap, &block)
             else:
                 upper[0] = fmax(upper[0], block.bound)
         of.enough = enough = within(best, &close)
         count = 0
-        if others + 1 > SMALL and order >= MOST_HALVED:
+        if others + 1 > SMALL and order >= most:
             break
         while heap.size and heap.items[0].bound > enough and count < 2 * BATCH:
             block = pop(&heap)
-            for side in range(2):
-                half = block
-                if side:
-                    half.first = floor(0.5 * (block.first + block.last)) + 1
-                    enclose(&of, half.first, 0, &half.low, &half.high)
-                else:
-                    half.last = floor(0.5 * (block.first + block.last))
-                pieces[count] = half
+            ends[0] = block.first
+            ends[1] = floor(0.5 * (block.first + block.last)) + 1
+            ends[2] = ends[3] = block.last + 1
+            if block.near.gap < INFINITY:
+                length = around(&of, &block, enough)
+                ends[1] = fmin(fmax(floor(block.near.peak) - length, block.first), block.last)
+                ends[2] = fmax(fmin(floor(block.near.peak) + length + 1, block.last + 1), block.first + 1)
+            for side in range(3):
+                if ends[side + 1] <= ends[side]:
+                    continue
+                pieces[count] = block
+                pieces[count].first, pieces[count].last = ends[side], ends[side + 1] - 1
+                if ends[side] > block.first:
+                    pieces[count].low, pieces[count].high = -INFINITY, INFINITY
+                    if block.near.gap == INFINITY:
+                        enclose(&of, ends[side], 0, &pieces[count].low, &pieces[count].high, &near)
                 count += 1
     so_far.lower, so_far.best, so_far.bound = lower[0], best, upper[0]
     length = others / MOST_HALVED
@@ -635,6 +888,15 @@ cdef bint c_worst_log_delta(double others, double fakes, double width, double fl
     lower[0], upper[0] = so_far.lower, fmax(so_far.bound, so_far.best)
     if heap.size:
         upper[0] = fmax(upper[0], heap.items[0].bound)
+    if of.smooth and upper[0] - lower[0] > 1e-6:
+        # a dataset close to the peak nearly attains the bound
+        first = fmin(fmax(floor(peak - 0.45 * of.short), 0), others)
+        length = fmin(floor(0.9 * of.short), others - first)
+        for i in range(2 if fakes > 0 else 1):
+            near.low = -INFINITY
+            close_to(&of, i, first, first + length, &near)
+            lower[0] = fmax(lower[0], near.low)
+            first = others + fakes - first - length
     # A scan most often uses 95 % of the tolerance, and the exact fraction varies with eps. If the upper bound is raised to use the
     # whole tolerance, it is as smooth in eps as the best value. The search for eps then needs fewer searches over datasets.
     if scanned and width == 1:
@@ -671,11 +933,18 @@ cdef struct Bits:
     double head         # ln((1 - flip)/flip) = head + rest
     double rest
     double mu           # of normal noise with the same variance
+    double target       # the log delta of the search
 
 
 cdef double bits_side(double eps, bint upper, const void *law) noexcept nogil:
     cdef const Bits *bits = <const Bits *> law
     cdef double low = -INFINITY, high = -INFINITY, gap = (bits.head - eps) + bits.rest
+    # at eps = 0 all datasets have similar values; bounds with a larger gap most often suffice
+    if eps == 0:
+        if not c_worst_log_delta(bits.others, bits.fakes, 1, bits.flip, eps, gap, 1e-9, &low, &high):
+            return 0 if upper else -INFINITY
+        if high <= bits.target or low > bits.target:
+            return fmin(0, high if upper else low)
     if gap > 0 and not c_worst_log_delta(bits.others, bits.fakes, 1, bits.flip, eps, gap, 0, &low, &high):
         return 0 if upper else -INFINITY
     return fmin(0, high if upper else low)
@@ -707,12 +976,13 @@ def worst_epsilon(double others, double fakes, double flip, double head, double 
     cdef double eps, start
     bits.others, bits.fakes, bits.flip, bits.head, bits.rest = others, fakes, flip, head, rest
     bits.mu = (1 - 2 * flip) / sqrt((others + fakes) * flip * (1 - flip))
-    start = c_gaussian_guess(c_level(delta, upper), bits.mu)
+    bits.target = c_level(delta, upper)
+    start = c_gaussian_guess(bits.target, bits.mu)
     curve.side, curve.rough, curve.centre, curve.law = bits_side, zeros_value, NULL, &bits
     curve.pure, curve.last, curve.span, curve.sure = pure, pure, INFINITY, False
     curve.ahead, curve.miss = NULL, 1e-5
     # not closer, because the bounds of log delta have a gap
-    curve.close = 5e-7 if upper else 1e-8
+    curve.close = 1e-10
     if start < fmin(0.3, 0.5 * pure) and bits.mu < 0.2:
         curve.rough, curve.centre = normal_value, zeros_value
     else:

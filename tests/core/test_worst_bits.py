@@ -70,6 +70,22 @@ def test_the_expansion_around_a_dataset_bounds_every_dataset(others, fakes, flip
 
 
 @pytest.mark.parametrize(
+    ("others", "fakes", "flip", "eps"),
+    thinned([(3000, 50, 0.499, 1e-3), (2500, 0, 0.003, 0.7), (5000, 0, 0.02, 0.15), (1800, 4000, 0.2, 0.6),
+     slow(20000, 300, 1e-3, 0.5), slow(20000, 0, 0.3, 0.02), slow(15000, 10, 1e-4, 6.0)], 2),
+)
+def test_bounds_of_short_intervals_are_close_to_the_worst_dataset(others, fakes, flip, eps):
+    gap = float(log_odds(flip) - eps)
+    low, high = _worst_bits.worst_log_delta(others, fakes, 1, flip, np.array([eps]), np.array([gap]))
+    ones = np.arange(others + 1.0)
+    zeros = others + fakes - ones
+    sides = [_bits.shuffled_bits_log_delta(*data, flip, eps, gap) for data in ((ones, zeros), (zeros, ones))]
+    least, most = np.max(sides, axis=(0, 2))
+    assert least <= high[0] <= most + 1.1e-9
+    assert least - 1.1e-9 <= low[0] <= most
+
+
+@pytest.mark.parametrize(
     ("users", "fakes", "flip", "delta"),
     thinned([(1500, 0, 0.35, 1e-3), (3000, 0, 0.1, 1e-9), (2500, 3000, 0.2, 1e-30), slow(5000, 100, 0.003, 1e-5),
      slow(8000, 0, 1e-5, 0.01)], 2),

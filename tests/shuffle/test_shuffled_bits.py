@@ -500,3 +500,36 @@ def test_tails_of_pairs_are_at_most_those_of_all_datasets(users, flip):
     assert lower == pytest.approx(upper, rel=1e-9, abs=1e-290)
     pairs = [protocol.pair(ones) for ones in (0, 1, users // 4, users // 2, users - 1)]
     assert all((pair.loss_tail(eps, bound="lower") <= upper * (1 + 1e-12)).all() for pair in pairs)
+
+
+@pytest.mark.parametrize(
+    ("users", "fakes", "flip", "delta", "step"),
+    thinned([
+        (995_345, 15, 0.0007111048411852222, 0.007880568129026704, {"fakes": 44}),
+        (31_726_661, 748_635, 2.221466699752142e-06, 1.9861373482880322e-11, {"fakes": 748_641}),
+        (18_117, 0, 0.006986872873986918, 7.503142502703937e-07, {"flip": 0.006986877524489463}),
+        (11_274, 3, 0.00636362092360049, 2.070566215232403e-05, {"flip": 0.006363648601047939}),
+        (3_014_535, 4, 3.418032490399672e-05, 1.0421002355400147e-07, {"users": 3_014_536}),
+        (1_859_836, 83, 0.0012759865205115544, 0.0003515644740205396, {"fakes": 96}),
+        (49_153, 8, 0.003650510787849116, 0.006726959051426161, {"flip": 0.0036507202986568733}),
+        (6_401_855, 7, 3.518717018488012e-05, 6.975479206804814e-05, {"fakes": 22}),
+    ], 1),
+)
+def test_bounds_over_all_datasets_do_not_rise_along_a_small_step(users, fakes, flip, delta, step):
+    # The search stopped within 6e-4 of the worst case in log delta, which is more than these steps change.
+    before = {"users": users, "fakes": fakes, "flip": flip}
+    bits, after = ShuffledBits(**before), ShuffledBits(**{**before, **step})
+    eps = bits.epsilon(delta)
+    assert after.epsilon(delta) <= eps * (1 + 1e-9)
+    assert after.log_delta(eps) <= bits.log_delta(eps) + 1e-9
+    assert eps <= bits.epsilon(delta, bound="lower") * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("users", "flip", "eps"),
+    thinned([(10**9, 1e-8, 1.5), (10**6, 2.0**-10, 0.1), (300_000, 0.25, 0.01), (10**5, 0.4, 0.05), (10**5, 0.4999, 1e-4),
+     (2_000_000, 1e-5, 7.0)], 1),
+)
+def test_log_delta_over_all_datasets_is_known_to_1e_9(users, flip, eps):
+    bits = ShuffledBits(users, flip)
+    assert bits.log_delta(eps) - bits.log_delta(eps, bound="lower") <= 1.1e-9
