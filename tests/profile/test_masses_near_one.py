@@ -97,3 +97,13 @@ def test_bounds_hold_however_the_masses_are_read(name, masses, eps, order):
     assert profile.gdp_mu(bound="lower") <= profile.gdp_mu()
     curve = profile.tradeoff().beta([0.01, 0.5])
     assert (curve <= profile.tradeoff(bound="upper").beta([0.01, 0.5])).all()
+
+
+def test_missing_mass_is_rounded_up():
+    """Above all finite losses, delta is the missing mass. It is a difference of numbers near 1, with an error near 1e-16."""
+    r = np.random.default_rng(1)
+    for _ in range(50):
+        weights = r.random(4)
+        logs = np.log(weights / weights.sum() * (1 - 10 ** -r.uniform(9.1, 14)))
+        missing = 1 - mpmath.fsum(mpmath.exp(mpf(float(x))) for x in logs)
+        assert missing <= DominatingPair.from_pmfs(logs, logs[::-1]).delta(60.0) <= missing + 1e-14

@@ -20,7 +20,7 @@ class CompleteLists(NamedTuple):
     log_p, log_q : ndarray
         Logarithms of the masses.
     log_lost : float
-        Log of the larger one of the two missing masses, that of P and that of Q.
+        Upper bound of the log of the larger one of the two missing masses, that of P and that of Q.
     mass_error, loss_error : float
         Bounds of the errors of the log masses, and of the privacy losses, their differences.
     """
@@ -50,7 +50,7 @@ def complete_lists(log_p: FloatArray, log_q: FloatArray) -> CompleteLists:
     loss_error = 0.0 if np.array_equal(*rising) else abs(totals[0] - totals[1]) + sum(errors)
     # A difference below the rounding errors of a list counts as 0.
     allowed = 1e-15 * log_p.size
-    missing = [math.log(-math.expm1(total)) if total < -allowed else -math.inf for total in totals]
+    missing = [math.log(error - math.expm1(total)) if total < -allowed else -math.inf for total, error in zip(totals, errors)]
     if max(totals) > allowed:
         rounding = ULP * float(np.abs(np.stack(laws)[np.isfinite(laws)]).max())
         mass_error, loss_error = mass_error + rounding, loss_error + 2 * rounding
