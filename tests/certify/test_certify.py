@@ -4,13 +4,14 @@ import itertools
 import math
 
 import mpmath as mp
+import numpy as np
 import pytest
 
 from shufflebounds import mechanisms, shuffle
 from shufflebounds.certify import outcomes_of
 from shufflebounds.profile import Composition
 from shufflebounds.profile.profile import DominatingPair
-from shufflebounds.sampling import AllocationPair, RandomAllocation, ShuffledBatches, Subsampled
+from shufflebounds.sampling import AllocationPair, RandomAllocation, SampledPair, ShuffledBatches, Subsampled
 
 DIGITS = 30
 P, Q = (0.5, 0.25, 0.125, 0.125), (0.125, 0.125, 0.25, 0.5)
@@ -19,6 +20,12 @@ P, Q = (0.5, 0.25, 0.125, 0.125), (0.125, 0.125, 0.25, 0.5)
 def stick(outcomes, eps):
     """Return the hockey-stick divergence of enumerated outcomes (p, q)."""
     return mp.fsum(max(mp.mpf(0), p - mp.exp(eps) * q) for p, q in outcomes)
+
+
+def exactly(logs):
+    """Return the masses with these logarithms, divided by their sum."""
+    masses = [mp.exp(x) for x in logs]
+    return [mass / mp.fsum(masses) for mass in masses]
 
 
 def assert_certified(profile, eps, exact):
@@ -39,7 +46,7 @@ def digits():
 @pytest.mark.parametrize("eps", [0.0, 0.3, 1.0])
 def test_a_pair_of_masses_and_its_compositions(eps):
     pair = DominatingPair.from_pmfs([math.log(p) for p in P], [math.log(q) for q in Q])
-    logs = [(mp.exp(mp.mpf(math.log(p))), mp.exp(mp.mpf(math.log(q)))) for p, q in zip(P, Q)]
+    logs = list(zip(*map(exactly, (pair.log_p, pair.log_q))))
     assert_certified(pair, eps, stick(logs, eps))
     outcomes = [tuple(map(mp.fprod, zip(*choice))) for choice in itertools.product(logs, repeat=3)]
     assert_certified(pair.self_compose(3), eps, stick(outcomes, eps))
@@ -111,6 +118,29 @@ def test_masses_that_add_up_to_less_than_one_have_no_other_outcome():
     assert pair.log_delta(eps) == pytest.approx(exact, rel=1e-9)
 
 
+@pytest.mark.parametrize("removed", [True, False])
+def test_masses_that_add_up_to_more_than_one_are_divided_by_their_sum(removed):
+    """The sum of 1 + 2e-15 was taken as it is, so delta of the sample exceeded the sampling rate."""
+    logs = [(1.9e-15, -400.0), (-400.0, 1.9e-15)]
+    both = [((p + q) / 2, q) for p, q in zip(*map(exactly, logs))]
+    exact = stick(both if removed else [(q, p) for p, q in both], 0.1)
+    assert_certified(SampledPair(DominatingPair.from_pmfs(*logs), 0.5, removed), 0.1, exact)
+
+
+@pytest.mark.parametrize("removed", [True, False])
+def test_missing_mass_of_a_list_is_one_outcome_of_the_certificate(removed):
+    """The certificate omitted 5e-12 of the mass of each of two releases, and was below delta of the third release alone."""
+    laws = [[0.25, 0.75 - 5e-12], [0.5, 0.5 - 4e-12]]
+    pair, noise = DominatingPair.from_pmfs(*map(np.log, laws)), mechanisms.KaryResponse(2, 2.0)
+    composition = SampledPair(pair, 1e-100, removed).self_compose(2).compose(SampledPair(noise, 0.5, removed))
+    first, second = ([*masses, 1 - mp.fsum(masses)] for masses in ([mp.exp(x) for x in one] for one in (pair.log_p, pair.log_q)))
+    e, rare = mp.exp(mp.mpf(2)), mp.mpf(1e-100)
+    one = [(rare * p + (1 - rare) * q, q) for p, q in zip(first, second)]
+    coin = [((p + q) / 2, q) for p, q in ((e / (1 + e), 1 / (1 + e)), (1 / (1 + e), e / (1 + e)))]
+    outcomes = [tuple(map(mp.fprod, zip(*choice))) for choice in itertools.product(one, one, coin)]
+    assert_certified(composition, 0.1, stick(outcomes if removed else [(q, p) for p, q in outcomes], 0.1))
+
+
 def test_random_allocation_of_one_record_to_two_steps():
     p0, p1 = 1 / (1 + mp.exp(mp.mpf(1.0))), 1 / (1 + mp.exp(mp.mpf(-1.0)))
     ones = {True: (p1, p0), False: (p0, p1)}
@@ -140,7 +170,7 @@ def test_a_composition_of_different_releases():
     pair = DominatingPair.from_pmfs([math.log(p) for p in P], [math.log(q) for q in Q])
     e = mp.exp(mp.mpf(0.5))
     coin = [(e / (1 + e), 1 / (1 + e)), (1 / (1 + e), e / (1 + e))]
-    logs = [(mp.exp(mp.mpf(math.log(p))), mp.exp(mp.mpf(math.log(q)))) for p, q in zip(P, Q)]
+    logs = list(zip(*map(exactly, (pair.log_p, pair.log_q))))
     outcomes = [(a * b * c, x * y * z) for (a, x), (b, y), (c, z) in itertools.product(logs, coin, coin)]
     assert_certified(Composition([(pair, 1), (mechanisms.KaryResponse(2, 0.5), 2)]), 0.4, stick(outcomes, 0.4))
 

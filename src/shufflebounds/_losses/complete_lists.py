@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,17 @@ class CompleteLists(NamedTuple):
     log_lost: float = -math.inf
     mass_error: float = 0.0
     loss_error: float = 0.0
+
+    def with_sum_one(self, masses: list[Any]) -> list[Any]:
+        """Return the masses of one of the lists, which may be intervals, with the sum 1. Masses without an error remain as given.
+
+        A list that lacks mass gets one outcome more. Any other completion has at least the delta of this one, because all further
+        outcomes may be merged into one. Other lists, whose sums differ from 1 by rounding errors, are divided by their sums.
+        """
+        total = sum(masses)
+        if self.log_lost > -math.inf and total < 1:
+            return [*masses, 1 - total]
+        return [mass / total for mass in masses] if self.mass_error else masses
 
 
 def complete_lists(log_p: FloatArray, log_q: FloatArray) -> CompleteLists:

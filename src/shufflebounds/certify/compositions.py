@@ -30,7 +30,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain, pairwise, zip_longest
 from typing import Any
 
 from shufflebounds.certify._dispatch import OPERATIONS, Bounds, bounds_of, by_kind, hockey_stick_of, kinds_of, outcomes_of, pairs_of
@@ -203,11 +203,10 @@ def on_lattice(composition: Any, eps: float, upper: bool) -> Iterator[Answer]:
         yield Answer(operations, partial(value, parts=parts), TOLERANCE, refined=False)
 
 
-@outcomes_of.computed("_ListedPair", size=lambda pair: float(len(pair.log_p)))
+@outcomes_of.computed("_ListedPair", size=lambda pair: len(pair.log_p) + 1.0)
 def _(pair: Any) -> Outcomes:
-    # Lists whose sums are not 1 are completed first, by the rules of `DominatingPair.from_pmfs`.
-    first, second = ([arb(x).exp() if x > -math.inf else arb(0) for x in law.tolist()] for law in pair._complete[:2])
-    return list(zip(first, second, strict=True))
+    laws = (pair._complete.with_sum_one([arb(x).exp() for x in law.tolist()]) for law in pair._complete[:2])
+    return list(zip_longest(*laws, fillvalue=arb(0)))
 
 
 @outcomes_of.computed("MassPair", size=lambda pair: float(len(pair.p)))

@@ -591,8 +591,9 @@ class DominatingPair(PrivacyProfile):
         ----------
         log_p, log_q : array_like, shape (atoms,)
             Natural logarithms of the probabilities, -inf for an impossible outcome. The probabilities of each list sum to 1 within
-            1e-9. A list with a sum above 1 is divided by its sum. If the sum is below 1, the missing mass is added to the upper
-            bound as a further outcome.
+            1e-9. A list whose sum is above 1, or differs from 1 by less than 1e-15 per entry, is divided by its sum. If the sum is
+            smaller, the bounds hold for every completion of the lists: the upper bound counts the missing mass as infinite loss,
+            and :meth:`certify` takes one further outcome with the missing mass of both lists, which has the smallest delta.
 
         Returns
         -------
