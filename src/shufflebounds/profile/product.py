@@ -25,6 +25,7 @@ from shufflebounds._losses.loss_tail import loss_tail
 from shufflebounds._losses.release import SINGLE, CurveBounds, DominatingPairInfo, Losses, Reverse, Sampling
 from shufflebounds._losses.renyi import log_levels
 from shufflebounds.answers.sampled_answers import Samples
+from shufflebounds.profile.two_orders import TwoOrders
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import GaussianCurve
 
@@ -50,7 +51,7 @@ def flattened(factors: Sequence[tuple[Any, int]]) -> Factors:
     """Return the factors, with compositions among them expanded and equal mechanisms combined."""
     flat: list[tuple[Any, int]] = []
     for profile, count in factors:
-        for part, number in profile.factors if isinstance(profile._closed, Product) else ((profile, 1),):
+        for part, number in profile.factors if isinstance(profile._closed, Product | TwoOrders) else ((profile, 1),):
             # `place` is the index of an equal factor in the list, or the length of the list if there is none.
             place = next((i for i, (other, _) in enumerate(flat) if part is other or part == other), len(flat))
             before = sum(times for _, times in flat[place : place + 1])

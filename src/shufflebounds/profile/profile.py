@@ -35,6 +35,7 @@ from shufflebounds.profile.between import Between
 from shufflebounds.profile.chain import Chain, GroupInfo
 from shufflebounds.profile.export import ExportMixin
 from shufflebounds.profile.product import Product, flattened
+from shufflebounds.profile.two_orders import TwoOrders
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["Composition", "DominatingPair", "GivenCurve", "Group", "KnownPair", "MassPair", "OutcomePair", "PrivacyProfile"]
@@ -751,6 +752,8 @@ class Composition(PrivacyProfile):
       complex plane.
     - Where this inversion fails because records are rarely sampled, or where a grid would be too long, the sums of all pairs
       of losses are formed and reduced to fewer losses, whose spacing is proportional to the loss.
+    - The upper bounds of groups of one size are the smaller ones of two orders: the groups of each release are composed, or the
+      releases are composed, and then the records of the group change one after the other.
     - Clone bounds with the same budget, whose numbers of users differ by a relative rtol/4 or less, share one distribution:
       for the upper bound that of the smallest number of users, for the lower bound that of the largest number.
 
@@ -863,8 +866,18 @@ class Composition(PrivacyProfile):
     def describe(self) -> DominatingPairInfo:
         return self._product.describe()
 
-    def closed_forms(self) -> Product:
-        return self._product
+    def closed_forms(self) -> ClosedForms:
+        whole = self._whole_group
+        return self._product if whole is None else TwoOrders(_OfGroups(self.factors, self.rtol), whole)
+
+    @property
+    def _whole_group(self) -> Group | None:
+        """The group of the composition for one record, if the releases are groups of one size and the bounds of some are chains."""
+        groups = [(part, times) for part, times in self.factors if isinstance(part, Group) and part.size > 1]
+        if len(groups) < len(self.factors) or all(part._known.above is not None for part, _ in groups):
+            return None
+        inner = tuple((part.profile, times) for part, times in groups)
+        return Composition(inner, self.rtol).for_group(self._people)
 
     @cached_property
     def _product(self) -> Product:
@@ -893,11 +906,21 @@ class Composition(PrivacyProfile):
         if upper and self._product.by_rules(eps):
             yield theorem("Renyi divergences of releases add, and so do the squares of their mu; either bounds delta",
                           "shufflebounds._losses.renyi.log_levels")
+        if upper and (whole := self._whole_group) is not None:
+            yield from whole.claims(eps, upper=True)
         # The composition uses delta of its factors at all eps. For each factor, only the claims at eps = 0 and at the given eps are
         # listed.
         for profile, _ in self.factors:
             for at in (0.0, eps):
                 yield from profile.claims(at, upper=upper)
+
+
+class _OfGroups(Composition):
+    """A composition of groups with the bounds that follow from those of each group alone."""
+
+    @property
+    def _whole_group(self) -> None:
+        return None
 
 
 @with_passages
@@ -1043,5 +1066,5 @@ def _attained_by_group(profile: PrivacyProfile, size: int) -> tuple[PrivacyProfi
     """Return profiles whose lower bounds are valid for a group of `size` records, in addition to that of one record."""
     if isinstance(profile, Composition):
         groups = tuple((part.for_group(size), times) for part, times in profile.factors)
-        return (Composition(groups, profile.rtol),)
+        return (_OfGroups(groups, profile.rtol),)
     return tuple(map(KnownPair, profile.describe_group(size).attained()))
