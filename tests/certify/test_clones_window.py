@@ -55,7 +55,7 @@ def test_every_window_is_valid(monkeypatch):
 
         value = exact(40, 1.0, 0.5, True)
         for low, high in ((0, 39), (15, 25), (20, 20), (0, 3), (36, 39)):
-            monkeypatch.setattr(clones_window, "_window", lambda *given, ends=(low, high): (30.0, *ends))
+            monkeypatch.setattr(clones_window, "clone_window", lambda *given, ends=(low, high): (30.0, *ends))
             assert contains(clones_window.binomial_window(39, pair, flint().arb(0.5).exp()), value)
 
 

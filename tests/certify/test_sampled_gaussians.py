@@ -52,7 +52,7 @@ def factor(eps):
 @pytest.mark.parametrize(("eps", "removed"), [(0.5, True), (0.1, False)])
 def test_one_release_at_any_witness(eps, removed):
     exact = one_release(eps, removed)
-    theta, size, more = sampled_gaussians._tilt(ONE, eps, removed, 25.0)
+    theta, size, more = sampled_gaussians.sampled_tilt(ONE, eps, removed, 25.0)
     for known in ((theta, size, more), (1.3 * theta, size, 1.4 * more), (0.7 * theta, size, more)):
         assert contains(sampled_gaussians.delta(ONE, factor(eps), removed, known), exact)
     for known in ((-theta, size, more), (theta, size, 0.9 * theta)):

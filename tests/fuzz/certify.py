@@ -227,7 +227,7 @@ def perturbed(r):
         sampled_gaussians,
     )
 
-    kept = blanket.witness, clones_window._window, sampled_gaussians._tilt, interval_noise.chosen
+    kept = blanket.witness, clones_window.clone_window, sampled_gaussians.sampled_tilt, interval_noise.chosen
     reach, thresholds = personalized._reach, personalized.thresholds
     tolerance, fine, dataset = compositions.TOLERANCE, _allocation.FINE, interval_noise.dataset
     witnesses = Epoch.witnesses
@@ -261,7 +261,7 @@ def perturbed(r):
                                  level=1 + (found.level - 1) * factors[0], chosen=max(1, round(found.chosen * factors[1])))
 
     Epoch.witnesses = of_epoch
-    blanket.witness, clones_window._window, sampled_gaussians._tilt = of_blanket, of_window, of_tilt
+    blanket.witness, clones_window.clone_window, sampled_gaussians.sampled_tilt = of_blanket, of_window, of_tilt
     interval_noise.chosen, compositions.TOLERANCE = of_interval, tolerance * 20 * factors[2]
     _allocation.FINE, interval_noise.dataset = tuple(4 * factors[3] * x for x in fine), of_dataset
     _allocation._lattice.cache_clear()
@@ -271,7 +271,7 @@ def perturbed(r):
         yield
     finally:
         Epoch.witnesses = witnesses
-        blanket.witness, clones_window._window, sampled_gaussians._tilt, interval_noise.chosen = kept
+        blanket.witness, clones_window.clone_window, sampled_gaussians.sampled_tilt, interval_noise.chosen = kept
         compositions.TOLERANCE, personalized._reach, personalized.thresholds = tolerance, reach, thresholds
         _allocation.FINE, interval_noise.dataset = fine, dataset
         _allocation._lattice.cache_clear()

@@ -6,5 +6,6 @@
 - `amplification`: lower and upper bounds of delta and of eps of a shuffled randomizer, by `excess` and `datasets`;
 - `inputs`: the distributions of X for noise on numbers, for noise on vectors, and for densities;
 - `clones`: the clone bounds; `bits`: sums of flipped bits; `allocation`: random allocation to steps; `batches`: shuffled batches;
-- `errors`: estimates from counts of messages, and the distributions of their errors.
+- `errors`: estimates from counts of messages, and the distributions of their errors;
+- `witnesses`: numbers that a proof leaves free, for the certificates.
 """

@@ -28,13 +28,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
-
-import numpy as np
-from scipy.optimize import minimize_scalar
 
 from shufflebounds._base.validate import InfeasibleError
-from shufflebounds.certify.balls import Answer, Ball, Outcomes, Outputs, acb, arb, flint, pi
+from shufflebounds._engines.witnesses import Witness, witness
+from shufflebounds.certify.balls import Answer, Ball, Outputs, acb, arb, flint, pi
 from shufflebounds.certify.by_definition import drawn, multisets, powers
 
 TOLERANCE = 3e-5
@@ -55,21 +52,6 @@ NEGLIGIBLE = 60
 
 NODES = 600_000
 """Resource limit: largest number of nodes, 1 to 8 s for up to nine outputs. Raised: longer calls. Lowered: fewer certificates."""
-
-
-TILTS = 1.1, 1.2, 1.4, 1.7, 2.2, 3.0
-"""Values of t/theta that are tried."""
-
-
-class Witness(NamedTuple):
-    """The free numbers of the theorem: theta, t, y = 2 pi/D, eta and the last node."""
-
-    theta: float
-    t: float
-    y: float
-    eta: float
-    last: int
-
 
 def values_of(outputs: Outputs, factor: Ball) -> tuple[Ball, list[tuple[Ball, Ball]]]:
     """Return the contribution of outputs with m = 0, which reveal the target's message, and (X, m) of all others.
@@ -93,33 +75,6 @@ def phi_answers(kinds: int, users: int, value: Callable[..., Ball], times: int =
     return (Answer(5.0 * times * multisets(kinds + 1, users), partial(value, phi=enumerated), distance),
             *(Answer(times * 250 * 10 ** (one / 2) * (3 + kinds / 4), partial(value, phi=partial(contour, digits=one)),
                      max(distance, TOLERANCE), refined=False) for one in digits))
-
-
-def saddle(laws: Sequence[Outcomes], users: int, ends: tuple[float, float]) -> tuple[float, Callable[[float], float]]:
-    """Return theta near the best one, between e^ends, and the largest log of phi^n of several distributions, in doubles."""
-    floats = [np.array([(float(x), float(p)) for x, p in law]).T for law in laws]
-
-    def log_phi(t: float) -> float:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return max(users * math.log1p(float(p @ np.expm1(t * x))) for x, p in floats)
-
-    return math.exp(minimize_scalar(lambda s: log_phi(math.exp(s)) - 2 * s, bounds=ends, method="bounded").x), log_phi
-
-
-def witness(law: Sequence[tuple[Ball, Ball]], users: int, digits: float = DIGITS, size: float | None = None) -> Witness:
-    """Return numbers near the best ones, computed in doubles; every witness gives valid bounds.
-
-    `size` is a guess of log E S_+; without it, T is assumed to be about its largest term, which is too large for heavy tails.
-    """
-    big = max(float(x) for x, _ in law)
-    theta, log_phi = saddle([list(law)], users, (math.log(1e-9 / big), math.log(600 / big)))
-    scale, small = log_phi(theta) - 2 * math.log(theta) if size is None else size, math.log(10) * digits + 3
-    eta = math.sqrt(2) * 10 ** (-digits / 2) / theta
-    # The terms j > 0, and the terms j < 0, are about a fraction e^-small of T.
-    most = math.log(users * float(sum(p * abs(x) for x, p in law)) + 1)
-    behind, t = min(((small + log_phi(t) - scale - math.log(t)) / (t - theta), t) for t in (theta * more for more in TILTS))
-    y = max((small - scale + most) / theta, behind)
-    return Witness(theta, t, y, eta, math.ceil(math.sqrt(2 * (small + 10)) / eta * y / (2 * math.pi)))
 
 
 def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, given: Witness | None = None, digits: float = DIGITS,

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from shufflebounds._base.validate import InfeasibleError
+from shufflebounds._engines.witnesses import clone_window
 from shufflebounds.certify.balls import Answer, Ball, arb, flint
 
 MOST_COUNTS = 5e6
@@ -83,20 +84,10 @@ def every_count(law: Sequence[Ball], odds: Ball, factor: Ball) -> Ball:
     return sum((weight * here for weight, here in zip(law, _divergences(u, v, 0, len(law) - 1), strict=True)), arb(0))
 
 
-def _window(n: int, p: float, share: float, bits: int) -> tuple[float, int, int]:
-    """Return about -log delta, and the window."""
-    if p >= 1:
-        return n * math.log(2), n, n
-    rate = math.log(2) + (share * math.log(share) + (1 - share) * math.log1p(-share) if share < 1 else 0.0)
-    depth = -n * math.log1p(p * math.expm1(-rate))
-    wide = math.sqrt(2 * (depth + 0.7 * bits) * n * p * (1 - p)) + depth + 0.7 * bits
-    return depth, max(0, math.floor(n * p - wide)), min(n, math.ceil(n * p + wide))
-
-
 def of_window(n: int, pair: Pair) -> Answer:
     """Return delta if each of n other users is a clone with the probability of `pair`."""
     # The estimate is that at eps = 0, where delta is largest.
-    _, low, high = _window(n, float(pair(arb(1))[0]), 0.5, 115)
+    _, low, high = clone_window(n, float(pair(arb(1))[0]), 0.5, 115)
     return Answer(12.0 * (high - low) + 4.0 * math.sqrt(100.0 * n) + 12, partial(binomial_window, n, pair))
 
 
@@ -106,7 +97,7 @@ def binomial_window(n: int, pair: Pair, factor: Ball) -> Ball:
     p, u, v = pair(factor)
     if not u > 0:
         return u.max(arb(0))
-    depth, low, high = _window(n, float(p), float(v / (u + v)), bits)
+    depth, low, high = clone_window(n, float(p), float(v / (u + v)), bits)
     if high - low > MOST_COUNTS:
         raise InfeasibleError(f"the window has {high - low} clone counts: at most {MOST_COUNTS:g} are tried")
     # As eps approaches the budget, 1 - share = 1/(1 + v/u) approaches 0, which costs precision.

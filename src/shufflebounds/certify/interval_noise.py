@@ -48,12 +48,13 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from shufflebounds._engines.datasets.largest_sum import NODES, SMOOTHING, SPREAD, SumChoices
+from shufflebounds._engines.datasets.largest_sum import SumChoices
 from shufflebounds._engines.datasets.pair_weights import Weights
+from shufflebounds._engines.witnesses import chosen
 from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, arb, larger, largest, normal_tail, pi, smaller
-from shufflebounds.certify.blanket import phi_answers, saddle, values_of
+from shufflebounds.certify.blanket import phi_answers, values_of
 from shufflebounds.certify.noise import masses, noise_of
-from shufflebounds.certify.worst_dataset import EveryDataset, Law, LemmaH, negative_mass, square
+from shufflebounds.certify.worst_dataset import EveryDataset, Law, LemmaH, negative_mass
 
 TOLERANCE = 0.02
 """Allowed distance from the stated bound in log delta: bins and cells are wider than those of the library."""
@@ -87,14 +88,6 @@ def two_atoms(low: Ball, high: Ball, mass: Ball, integral: Ball) -> Law:
         return [(low.union(high), mass)]
     up = (integral - low * mass) / (high - low)
     return [(high, up), (low, mass - up)]
-
-
-def chosen(laws: Sequence[Law], users: int) -> SumChoices:
-    """Return a witness of Lemma H that is good for some of the distributions `laws` of X, computed in doubles."""
-    squares = (sum(p * square(x) for x, p in law) - square(sum(p * x for x, p in law)) for law in laws)
-    variance = users * max(map(float, squares))
-    theta, _ = saddle(laws, users, (-0.5 * math.log(variance) - 4, -0.5 * math.log(variance) + 4))
-    return SumChoices(users, theta, 2 * math.pi / (SPREAD * math.sqrt(variance)), SMOOTHING * variance, NODES)
 
 
 class IntervalBound(EveryDataset):

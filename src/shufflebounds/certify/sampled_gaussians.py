@@ -35,11 +35,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp
-
 from shufflebounds._base.validate import InfeasibleError
+from shufflebounds._engines.witnesses import sampled_tilt
 from shufflebounds.certify.balls import Ball, acb, arb, flint, normal_tail, pi, smaller
 from shufflebounds.certify.noise import normal_delta
 
@@ -119,30 +116,9 @@ class _Sampled:
         return smaller(*bounds).upper()
 
 
-def _tilt(parts: Sequence[Part], eps: float, removed: bool, small: float) -> tuple[float, float, float]:
-    """Return theta near the saddle point, log of the term m = 0, and t > theta, in doubles: a witness."""
-
-    def log_g(sigma: float, q: float, a: float) -> float:
-        if q == 1:
-            return (a * a - a) / (2 * sigma**2)
-        step, far = min(sigma, sigma**2) / 4, 9 * sigma
-        x = np.arange(math.floor(-far / step), math.ceil((max(a, 0) + far) / step)) * step
-        log_v = np.logaddexp(math.log1p(-q), math.log(q) + (x - 0.5) / sigma**2)
-        return float(logsumexp(a * log_v - x**2 / (2 * sigma**2))) + math.log(step / (sigma * math.sqrt(2 * math.pi)))
-
-    def moment(theta: float) -> float:
-        return sum(k * log_g(s / d, q, theta + 1 if removed else -theta) for s, d, q, k in parts) - theta * eps
-
-    found = minimize_scalar(lambda s: moment(math.exp(s)) - s - math.log1p(math.exp(s)), bounds=(-3.0, 6.0), method="bounded")
-    theta, log_size = math.exp(float(found.x)), float(found.fun)
-    more = min((theta * f for f in (1.03, 1.06, 1.1, 1.15, 1.2, 1.3, 1.5, 2.0, 3.0)),
-               key=lambda t: (small - log_size + moment(t)) / (t - theta))
-    return theta, log_size, more
-
-
 def delta(parts: Sequence[Part], factor: Ball, removed: bool, witness: tuple[float, float, float] | None = None) -> Ball:
     """Return delta of the composition for a record that is removed or added; `witness` has the form of the result of
-    :func:`_tilt`.
+    :func:`sampled_tilt`.
     """
     if all(part.rate == 1 for part in parts):
         # The losses are normal, and so is their sum.
@@ -154,7 +130,7 @@ def delta(parts: Sequence[Part], factor: Ball, removed: bool, witness: tuple[flo
         if most <= loss:
             return arb(0)
     small = math.log(10) * DIGITS + 5
-    theta, log_size, more = witness or _tilt(parts, eps, removed, small)
+    theta, log_size, more = witness or sampled_tilt(parts, eps, removed, small)
     bits = math.ceil(1.5 * (small - min(log_size, 0)) + 40)
     if bits > MOST_BITS:
         raise InfeasibleError(f"the precision would be {bits} bits: at most {MOST_BITS} are tried")
