@@ -8,7 +8,7 @@ certificate is in the docstring of its module (`allocated_gaussian`, `blanket`, 
 is registered with :func:`bounds_of`, :func:`hockey_stick_of` or :func:`outcomes_of`.
 """
 
-from shufflebounds.certify import _allocation, _group, _mechanisms, _shuffle, compositions, personalized, shuffled_batches  # noqa: F401
+from shufflebounds.certify import _allocation, _mechanisms, _shuffle, compositions, personalized, shuffled_batches  # noqa: F401
 from shufflebounds.certify._dispatch import bounds_of, certify, confirms, hockey_stick_of, outcomes_of
 
 __all__ = ["bounds_of", "certify", "confirms", "hockey_stick_of", "outcomes_of"]
