@@ -1,13 +1,17 @@
 """Random allocation to several steps in interval arithmetic, against closed forms and against a sum over all outcomes."""
 
+import itertools
 import math
+from fractions import Fraction
 
 import mpmath as mp
+import numpy as np
 import pytest
 
 from shufflebounds import InfeasibleError, mechanisms, sampling
 from shufflebounds.certify import _allocation
 from shufflebounds.certify.balls import flint
+from shufflebounds.profile import DominatingPair
 from tests.certify.test_allocated_gaussian import exact, put
 from tests.strategies import slow
 
@@ -39,7 +43,7 @@ def test_the_lattice_of_one_and_two_steps(monkeypatch, fine):
             ball = value(flint().arb(steps) * flint().arb(0.5 if removed else -0.5).exp())
             assert known <= mp.mpf(float(ball.upper())) <= known * (1 + (0.02 if fine < 0.1 else 0.5) * fine), c
     one = _allocation._lattice(mechanisms.GaussianMechanism(1.0), 1, 2.5, round(1000 * fine))
-    for c in (0.0, 0.001, 0.25, 1.0, 3.7, 12.0):
+    for c in (0.0, 0.001, 0.25, 1.0, 3.7, 11.5):
         ball = one(flint().arb(c))
         assert float(put(mp.mpf(c), mu)) <= float(ball.upper()) + 1e-15
         # A ball of several numbers contains the values at all of them.
@@ -67,6 +71,52 @@ def test_tests_of_one_step_of_two():
     for rate in (0.02, 0.6):
         ball = _allocation._tested(pair, rate, 0.1, flint().arb(eps).exp())
         assert 0.95 * known < float(ball.lower()) <= known
+
+
+def divergence(p, q, steps, chosen, eps):
+    """Return delta of a removed record by a sum over all outcomes of all steps, in rational probabilities."""
+    sets = list(itertools.combinations(range(steps), chosen))
+    total = mp.mpf(0)
+    for y in itertools.product(range(len(p)), repeat=steps):
+        with_record = sum(math.prod((p if i in s else q)[k] for i, k in enumerate(y)) for s in sets) / len(sets)
+        without = math.prod(q[k] for k in y)
+        total += max(mp.mpf(0), mp.mpf(with_record.numerator) / with_record.denominator
+                     - mp.exp(eps) * mp.mpf(without.numerator) / without.denominator)
+    return float(total)
+
+
+@pytest.mark.parametrize(("steps", "chosen", "eps"), [(4, 3, 0.4), slow(6, 2, 0.7), slow(6, 4, 1.3)])
+def test_the_bound_by_a_sum_of_few_outcomes_is_at_least_the_exact_value(steps, chosen, eps):
+    p, q = ([Fraction(n, 10) for n in law] for law in ((6, 3, 1), (2, 3, 5)))
+    pair = DominatingPair.from_pmfs(*(np.log([float(x) for x in law]) for law in (p, q)))
+    way = sampling.allocation._SeveralPair(pair, steps, True, chosen)
+    known, stated = divergence(p, q, steps, chosen, eps), way._forms.sum_bound.log_delta(eps, way._forms.blocks.log_delta(eps))
+    ball = _allocation._by_sum(way, flint().arb(eps).exp(), near=math.log(known), tilt=3.0)
+    assert math.log(known) <= float(ball.upper().log()) <= stated + 0.01
+
+
+@pytest.mark.parametrize("eps", [2.0, slow(6.0)])
+def test_the_bound_by_a_sum_of_noise_is_close_to_the_stated_one(eps):
+    pair = sampling.allocation._SeveralPair(mechanisms.GaussianMechanism(1.5), 7, True, 5)
+    stated, later = (pair._forms.sum_bound.log_delta(at, pair._forms.blocks.log_delta(at)) for at in (eps, eps + 0.01))
+    ball = _allocation._by_sum(pair, flint().arb(eps).exp(), near=stated, tilt=100 * (stated - later))
+    assert pair.log_delta(eps, bound="lower") <= float(ball.upper().log()) <= stated + _allocation.TOLERANCE
+
+
+@pytest.mark.parametrize(("mechanism", "steps", "eps"), [
+    (mechanisms.LaplaceMechanism(2.0), 9, 0.6), slow(mechanisms.KaryResponse(3, 1.0), 300, 0.2),
+    slow(mechanisms.DiscreteGaussianMechanism(2.0), 12, 0.8)])
+def test_tests_of_other_steps(mechanism, steps, eps):
+    profile = sampling.RandomAllocation(mechanism, steps, 3)
+    lower, upper = (profile.log_delta(eps, bound=bound) for bound in ("lower", "upper"))
+    assert lower - _allocation.TOLERANCE <= float(profile.certify(eps, bound="lower").lower().log()) <= upper
+
+
+def test_delta_is_0_at_the_sum_of_the_pure_budgets():
+    profile = sampling.RandomAllocation(mechanisms.LaplaceMechanism(2.0), 40, 4)
+    ball = profile.certify(2.0, bound="upper")
+    assert ball.contains(0)
+    assert float(ball.upper()) < 1e-20
 
 
 def test_every_step_is_a_composition():

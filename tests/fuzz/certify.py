@@ -226,11 +226,12 @@ def perturbed(r):
         personalized,
         sampled_gaussians,
     )
+    from shufflebounds.sampling._several import AdditiveBound
 
     kept = blanket.witness, clones_window.clone_window, sampled_gaussians.sampled_tilt, interval_noise.chosen
     reach, thresholds = personalized._reach, personalized.thresholds
     tolerance, fine, dataset = compositions.TOLERANCE, _allocation.FINE, interval_noise.dataset
-    witnesses = Epoch.witnesses
+    witnesses, interval = Epoch.witnesses, AdditiveBound.interval
     factors = [r.choice([0.7, 0.9, 1.1, 1.3]) for _ in range(4)]
 
     def of_blanket(law, users, *given):
@@ -261,6 +262,7 @@ def perturbed(r):
                                  level=1 + (found.level - 1) * factors[0], chosen=max(1, round(found.chosen * factors[1])))
 
     Epoch.witnesses = of_epoch
+    AdditiveBound.interval = lambda *given: [end * factor for end, factor in zip(interval(*given), factors, strict=False)]
     blanket.witness, clones_window.clone_window, sampled_gaussians.sampled_tilt = of_blanket, of_window, of_tilt
     interval_noise.chosen, compositions.TOLERANCE = of_interval, tolerance * 20 * factors[2]
     _allocation.FINE, interval_noise.dataset = tuple(4 * factors[3] * x for x in fine), of_dataset
@@ -270,7 +272,7 @@ def perturbed(r):
     try:
         yield
     finally:
-        Epoch.witnesses = witnesses
+        Epoch.witnesses, AdditiveBound.interval = witnesses, interval
         blanket.witness, clones_window.clone_window, sampled_gaussians.sampled_tilt, interval_noise.chosen = kept
         compositions.TOLERANCE, personalized._reach, personalized.thresholds = tolerance, reach, thresholds
         _allocation.FINE, interval_noise.dataset = fine, dataset

@@ -20,7 +20,7 @@ from shufflebounds._base.caches import cached_property, kept
 from shufflebounds._base.limits import CACHED_TABLES, COMPARED, COMPUTED_ERROR, FIRST_TAIL, MANY, TABLE_SIZE, TINY
 from shufflebounds._base.quadrature import log_sum
 from shufflebounds._base.scipy_functions import ive
-from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._engines.allocation.listed import ListedAllocation
 from shufflebounds._engines.allocation.stop_loss import CUT, Allocation
 from shufflebounds._engines.compose.grid_product import Product
@@ -171,14 +171,15 @@ class AdditiveBound:
             eps[i] = self.steps * mean_rise - self.chosen * at - self._log_choices - 0.5 * math.log(2 * math.pi * self.chosen)
         return np.maximum.accumulate(eps), log_z
 
-    @kept(CACHED_TABLES)
-    def _sum(self, log_z: float, log_outside: float) -> tuple[Product, float]:
-        """Return the distribution of the sum U with the density e^U relative to Q^t, and the log of its total mass.
+    def parameters(self, eps: float, log_known: float) -> tuple[float, float]:
+        """Return log z and the log of the mass of Lambda that may be neglected; `log_known` is another bound of log delta."""
+        # Both are rounded, so that neighbouring eps share a transform.
+        unit = 0.05 / math.sqrt(self.chosen)
+        return unit * round(float(np.interp(eps, *self._rates)) / unit), math.floor(log_known) - 6.0
 
-        The part of the mean of Lambda, under Q^t, with v outside of the interval is at most 2 e^log_outside.
-        """
+    def interval(self, log_z: float, log_outside: float) -> Interval:
+        """Return an interval of v. On either side of it, the mean of Lambda under Q^t is at most e^log_outside."""
         loss, log_q = self._step
-        t, atoms = self.steps, self._atoms
         rise = np.logaddexp(0.0, log_z + loss)
         part = np.exp(log_z + loss - 2 * rise)
         base = -self.chosen * log_z - self._log_choices
@@ -186,12 +187,25 @@ class AdditiveBound:
         # and the part with v >= last is also at most e^log_outside.
         exponents = np.geomspace(0.05, 50.0, COMPARED)
         moments = [np.logaddexp.reduce(log_q + rise + way * exponents[:, None] * part, axis=1) for way in (-1, 1)]
-        below, above = (base - log_outside + t * (moment + COMPUTED_ERROR) for moment in moments)
+        below, above = (base - log_outside + self.steps * (moment + COMPUTED_ERROR) for moment in moments)
         first, last = max(0.0, float((-below / exponents).max())), float((above / exponents).min())
         # The bound of Lambda also has the factor e^-v I_0(v), which decreases in v, and whose logarithm has a slope of at least -1.
         # With this factor a smaller interval of v is enough.
         first = max(first, float((-(below + math.log(ive(0, first))) / exponents)[exponents >= 1].max())) * (1 - COMPUTED_ERROR)
         last = max(0.8 * last, float(((above + math.log(ive(0, 0.8 * last))) / exponents).min())) * (1 + COMPUTED_ERROR)
+        return Interval(first, last)
+
+    @kept(CACHED_TABLES)
+    def _sum(self, log_z: float, log_outside: float) -> tuple[Product, float]:
+        """Return the distribution of the sum U with the density e^U relative to Q^t, and the log of its total mass.
+
+        The part of the mean of Lambda, under Q^t, with v outside of the interval is at most 2 e^log_outside.
+        """
+        (loss, log_q), (first, last) = self._step, self.interval(log_z, log_outside)
+        t, atoms = self.steps, self._atoms
+        rise = np.logaddexp(0.0, log_z + loss)
+        part = np.exp(log_z + loss - 2 * rise)
+        base = -self.chosen * log_z - self._log_choices
         heights = np.log(ive(0, [first, last]))
         fall = float(heights[0] - heights[1]) / (last - first)
         rise = rise - fall * part
@@ -216,9 +230,7 @@ class AdditiveBound:
 
     def log_delta(self, eps: float, log_known: float) -> float:
         """Return the bound of log delta at eps; `log_known`, another upper bound, determines how much mass is neglected."""
-        # Both parameters are rounded, so that neighbouring eps share a transform.
-        unit = 0.05 / math.sqrt(self.chosen)
-        log_z, log_outside = unit * round(float(np.interp(eps, *self._rates)) / unit), math.floor(log_known) - 6.0
+        log_z, log_outside = self.parameters(eps, log_known)
         total, log_mass = self._sum(log_z, log_outside)
         if not eps > log_mass:
             return 0.0
