@@ -235,3 +235,21 @@ def test_too_many_datasets_are_refused():
     with pytest.raises(ValueError, match="seconds=10 is the limit"):
         shuffle.FlippedReports(30, 3, 3, 0.2, view="records").certify(0.3)
     assert math.isfinite(shuffle.ClearReports(3, 1).certify(0.2))
+
+
+@pytest.mark.parametrize(("dimension", "cap", "orthogonal"), [(2, 0.02, True), (2, 0.24, True), (2, 0.26, False), (3, 0.14, True)])
+def test_other_users_with_orthogonal_vectors(dimension, cap, orthogonal):
+    # The caps of three orthogonal or opposite vectors are disjoint if their angle is below 45 degrees.
+    measure = mp.betainc(mp.mpf(dimension - 1) / 2, 0.5, 0, 0.5, regularized=True) / 2
+    assert (cap < measure) == orthogonal
+    c, odds = mp.mpf(cap), mp.exp(0.5)
+    base = {0: c, 1: c, 2: c, 3: 1 - 3 * c}
+    rows = [{y: p * (odds if y == x else 1) / (1 + c * (odds - 1)) for y, p in base.items()} for x in range(3)]
+    protocol = mechanisms.PrivUnit(dimension, 0.5, cap).shuffled(3)
+    p, q = (merged([row, rows[2], rows[2]], records) for row in rows[:2])
+    if orthogonal:
+        ball = protocol.certify(0.05, bound="lower")
+        assert protocol.data(0.05) == "every other user has a vector at right angles"
+        assert abs(mp.mpf(ball.str(30, radius=False)) - stick(p, q, mp.mpf(0.05))) < 1e-13
+    else:
+        assert "right angles" not in protocol.data(0.05)

@@ -237,9 +237,12 @@ def _(randomizer: Any) -> Family:
 
 @family_of.computed("PrivUnit", size=few)
 def _(randomizer: Any) -> Family:
-    cap = arb(randomizer.cap)
-    # The caps of two opposite vectors are disjoint.
-    shares = [(cap, (True, False)), (cap, (False, True)), ((1 - 2 * cap).max(0 * cap), (False, False))]
+    cap, half = arb(randomizer.cap), arb(0.5)
+    # The caps of two opposite vectors are disjoint. So is that of an orthogonal vector, the third input, if it is smaller than a
+    # cap of 45 degrees, whose measure is half of a regularized incomplete beta function.
+    inputs = 2 + int(2 * cap < half.beta_lower((arb(randomizer.dimension) - 1) / 2, half, True))
+    shares = [(cap, tuple(x == y for x in range(inputs))) for y in range(inputs)]
+    shares.append(((1 - inputs * cap).max(0 * cap), (False,) * inputs))
     return _lifted(shares, arb(randomizer.local_eps).exp())._replace(centre=None)
 
 
