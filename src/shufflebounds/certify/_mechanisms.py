@@ -25,8 +25,7 @@ def _(mechanism: Any) -> Outcomes:
 
 @outcomes_of.of("GeometricMechanism")
 def _(mechanism: Any) -> tuple[float, Callable[[], Outcomes]]:
-    pair, *others = pairs_of(mechanism)
-    return outcomes_of.default(mechanism) if others else pair
+    return outcomes_of.default(mechanism) if len(pairs_of(mechanism)) > 1 else pairs_of(mechanism)[0]
 
 
 @pairs_of.of("GeometricMechanism")

@@ -125,9 +125,8 @@ def _(protocol: Any) -> Answer:
     if protocol.view == "sums" and not hidden:
         # The sums of all bins but the target's two are the same for both inputs, and independent of these two.
         return of_datasets(sums(min(bins, 3), 2), total - 1, [(shares, (0, 1)) for shares in all_shares(total - 1, min(bins, 3))])
-    return of_datasets(sums(bins, bins) if protocol.view == "sums" else kind_reports(
-        bins, 2**bins, lambda: bit_rows([(x,) for x in range(bins)], bins, 1 - arb(flip), arb(flip)), total),
-        total - hidden - 1, dummies=hidden)
+    return of_datasets(sums(bins, bins) if protocol.view == "sums" else kind_reports(bins, 2**bins, lambda: bit_rows(
+        [(x,) for x in range(bins)], bins, 1 - arb(flip), arb(flip)), total), total - hidden - 1, dummies=hidden)
 
 
 @bounds_of.of("FlippedReports")
@@ -249,9 +248,8 @@ def _upper(protocol: Any, eps: float) -> Iterator[Answer]:
     elif argument == "every dataset":
         yield _matrix(protocol, protocol.users, protocol.participation)
     elif argument != "one message alone":
-        for data in protocol._bounds.upper._stronger_protocols:
-            for share in {protocol.participation, 1.0}:
-                yield _matrix(protocol, data._every._users, share)
+        yield from (_matrix(protocol, data._every._users, share) for data in protocol._bounds.upper._stronger_protocols
+                    for share in {protocol.participation, 1.0})
     # All messages are a post-processing of the target's, which is sent with probability `participation`.
     one = hockey_stick_of(within(protocol))
     yield one._replace(value=lambda factor: protocol.participation * one.value(factor))

@@ -34,9 +34,9 @@ X = (R_a - E R_b)/R_x under R_x, each with one parameter in [0, L]. The range of
 
 With m and r^2 = |R_0 - R_L|^2/4 (Lemma R), all constants of the theorem are integrals of exponentials.
 
-The engine gives E' (for the probability of the best test) and the stated bound. This module itself chooses s, the numbers of Lemma
-H, the bins and the cells. Unlike in the engine, the users are in pairs for c_-, not in blocks of four, and large values of X are
-not split off: where these differences matter, the certificate misses the stated bound.
+The engine gives E' (for the probability of the best test) and the stated bound. This module itself chooses s, the bins and the
+cells. Unlike in the engine, the users are in pairs for c_-, not in blocks of four, and large values of X are not split off: where
+these differences matter, the certificate misses the stated bound.
 """
 
 from __future__ import annotations
