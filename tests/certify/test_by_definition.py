@@ -253,3 +253,21 @@ def test_other_users_with_orthogonal_vectors(dimension, cap, orthogonal):
         assert abs(mp.mpf(ball.str(30, radius=False)) - stick(p, q, mp.mpf(0.05))) < 1e-13
     else:
         assert "right angles" not in protocol.data(0.05)
+
+
+@pytest.mark.parametrize(("users", "fakes", "bins", "eps"), [(20, 3, 21, 0.4), slow(60, 9, 25, 0.8)])
+def test_clones_of_records_among_dummy_reports(users, fakes, bins, eps):
+    flip = mp.mpf(0.2)
+    protocol, same = shuffle.FlippedReports(users, fakes, bins, 0.2, view="records"), flip**2 + (1 - flip) ** 2
+    shown = 2 * (same / bins + (1 - mp.mpf(2) / bins) * flip**2)
+    odds, factor, total = (1 / flip - 1) ** 2, mp.exp(mp.mpf(eps)), mp.mpf(0)
+    for c in range(users + fakes):
+        number = mp.fsum(mp.binomial(users - 1, i) * (2 * flip**2) ** i * (1 - 2 * flip**2) ** (users - 1 - i)
+                         * mp.binomial(fakes, c - i) * shown ** (c - i) * (1 - shown) ** (fakes - c + i)
+                         for i in range(max(0, c - fakes), min(c, users - 1) + 1))
+        # The first message is sent by k of the c clones and the target.
+        first, second = ([mp.binomial(c, k - x) / mp.mpf(2) ** c if 0 <= k - x <= c else 0 for k in range(c + 2)] for x in (1, 0))
+        total += number * mp.fsum(max(mp.mpf(0), (odds - factor) * a - (factor * odds - 1) * b) for a, b in zip(first, second))
+    exact, ball = same * total / (odds + 1), protocol.certify(eps, bound="upper")
+    assert abs(mp.mpf(ball.mid().str(40, radius=False)) / exact - 1) < 1e-12
+    assert protocol.log_delta(eps, bound="lower") <= mp.log(exact) <= protocol.log_delta(eps) + 1e-9

@@ -229,7 +229,7 @@ def _by_sum(pair: Any, factor: Ball, *, near: float, tilt: float) -> Ball:
 
     size = sum((x * q for x, q in law), arb(0))
     both, top = [(x * q / size, q) for x, q in law], max(float((x / size).log()) for x, _ in law)
-    both.append((arb(0), 1 - sum((q for _, q in law), arb(0))))
+    both.append((arb(0), (1 - sum((q for _, q in law), arb(0))).max(arb(0))))
     step, total = arb(max(math.sqrt(TOLERANCE / t) / tilt, 4 * top / LEAST)), scale * (log_g[0] + fall * first).exp() * size**t
     losses, rest = _masses([Listed(one).value for one in (both, [(q, p) for p, q in both])], step, math.ceil(top / float(step)) + 2)
     left = sum((k * p + (t - k) * q for p, q, _, high in cells if not high < math.inf), t * rest * total)

@@ -15,10 +15,11 @@ from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of, 
 from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, arb, both_orders, larger, smaller
 from shufflebounds.certify.blanket import phi_answers, values_of
 from shufflebounds.certify.by_definition import Reports, all_shares, bit_reports, kind_reports, moved, of_datasets, sum_outcomes
-from shufflebounds.certify.clones_window import divergence_weights, of_window
+from shufflebounds.certify.clones_window import divergence_weights, every_count, of_window
 from shufflebounds.certify.compositions import Listed
 from shufflebounds.certify.families import Family, bit_rows, family_of, kary_family, matrix_of, sent
 from shufflebounds.certify.interval_noise import interval_every_dataset, interval_outputs, within
+from shufflebounds.certify.personalized import counted
 from shufflebounds.certify.worst_dataset import square, worst_dataset
 
 FEW_USERS = 16
@@ -132,8 +133,25 @@ def _(protocol: Any) -> Answer:
 @bounds_of.of("FlippedReports")
 def _(protocol: Any) -> Bounds:
     # Records without uniform dummies are RAPPOR reports; 2 flip is exact in floating point.
-    rappor = getattr(protocol._closed, "rappor", None) if protocol.users + protocol.fakes > FEW_USERS else None
-    return bounds_of.default(protocol) if rappor is None else bounds_of(rappor)
+    total, rappor = protocol.users + protocol.fakes, getattr(protocol._closed, "rappor", None)
+    if protocol._uniform and protocol.view == "records" and (total > 200 or protocol.bins > 20):
+        return lambda eps, upper: [hockey_stick_of(protocol.clear), Answer(30 * total, partial(_clones, protocol))] if upper else []
+    return bounds_of.default(protocol) if rappor is None or total <= FEW_USERS else bounds_of(rappor)
+
+
+def _clones(protocol: Any, factor: Ball) -> Ball:
+    """Return the bound by the privacy blanket of records among uniform dummy reports.
+
+    Let q be the flip probability and p = 1 - q. For either value, the bits of the target's two bins differ with probability
+    p^2 + q^2; then the bit of the target's own bin is 1 with probability p^2/(p^2 + q^2). Any other user sends such a record of the
+    first bin, with further bits as those of the target, with probability q^2 or more: if the user has a third bin, q p for the two
+    bits times q/p for the bit of the third bin. The same is true of the second bin, and for a uniform dummy report the probability
+    is the mean over its bins. These records are clones (docs/theorems/stronger-clones, users of different budgets).
+    """
+    flip, share = arb(protocol.flip), arb(1) / protocol.bins
+    clone, kept = flip**2, flip**2 + (1 - flip) ** 2
+    law = counted([(clone, protocol.users - 1), (share * kept + (1 - 2 * share) * clone, protocol.fakes)])
+    return kept * every_count(law, (1 / flip - 1) ** 2, factor)
 
 
 @hockey_stick_of.of("PersonalizedBits")
