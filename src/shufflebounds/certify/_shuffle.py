@@ -135,7 +135,8 @@ def _(protocol: Any) -> Bounds:
     # Records without uniform dummies are RAPPOR reports; 2 flip is exact in floating point.
     total, rappor = protocol.users + protocol.fakes, getattr(protocol._closed, "rappor", None)
     if protocol._uniform and protocol.view == "records" and (total > 200 or protocol.bins > 20):
-        return lambda eps, upper: [hockey_stick_of(protocol.clear), Answer(30 * total, partial(_clones, protocol))] if upper else []
+        return lambda eps, upper: [hockey_stick_of(protocol.clear), Answer(30 * total, partial(_clones, protocol))] if upper else [
+            hockey_stick_of(protocol)]
     return bounds_of.default(protocol) if rappor is None or total <= FEW_USERS else bounds_of(rappor)
 
 
