@@ -38,7 +38,7 @@ from functools import partial
 from itertools import accumulate, chain, pairwise, zip_longest
 from typing import Any
 
-from shufflebounds.certify import _dispatch
+import shufflebounds.certify._dispatch as dispatch
 from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of, kinds_of, of_people, outcomes_of, pairs_of
 from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, arb, both_orders, flint, larger, largest_answer
 from shufflebounds.certify.by_definition import Bits, drawn, moved, multisets, powers
@@ -130,10 +130,10 @@ def every_outcome(factors: Factors) -> Answer:
 
         return _product(halves[0]).then(partial(largest, tuple(times for _, times in choices) or (1,)), factor)
 
-    return Answer(_dispatch.OPERATIONS * (sizes[1] + sizes[0] * later / last) / 4, value)
+    return Answer(dispatch.OPERATIONS * (sizes[1] + sizes[0] * later / last) / 4, value)
 
 
-@_dispatch.by_kind
+@dispatch.by_kind
 def curve_of(profile: Any) -> tuple[float, Callable[[float], Curve]]:
     """Return the number of ball operations of a value of D(x), and a function that returns a bound D of delta for 1 <= x <= e^far.
 
@@ -302,7 +302,7 @@ def _chain(group: Any, one: Bounds, eps: float) -> Answer:
 
     def value(factor: Ball) -> Ball:
         # 10 s is the limit of the predicted run time at one eps.
-        deltas = {at: _dispatch.reached(profile, ways, at, "upper", 15, 10.0) for at, ways in listed.items()}
+        deltas = {at: dispatch.reached(profile, ways, at, "upper", 15, 10.0) for at, ways in listed.items()}
         total, before = arb(0), arb(1)
         for at, many in zip(split, counts, strict=True):
             step = arb(at).exp()
