@@ -31,7 +31,10 @@ from shufflebounds._base.search import least_int
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds.tradeoff.divergences import excess
 
-__all__ = ["EveryDataset", "LargestDivergence", "Shares", "all_shares", "most_enumerated"]
+__all__ = [
+    "EveryDataset", "LargestDivergence", "Shares", "all_shares", "extreme_rows", "most_enumerated", "multiset_error",
+    "one_message_less",
+]
 
 Shares = tuple[int, ...]
 """Numbers of other users with each input."""
@@ -64,9 +67,7 @@ class EveryDataset:
     @cached_property
     def _error(self) -> float:
         """Bound of the relative error of a probability of messages, which is a sum of products with one factor for each user."""
-        users, (inputs, outputs) = self._users, self._rows.shape
-        cells = math.comb(users + outputs - 1, outputs - 1)
-        return ULP * float((cells + 4) * (inputs + 3) + (16 + 2 * outputs) * users + 16)
+        return multiset_error(self._rows.shape, self._users)
 
     def _powers(self, x: int) -> list[FloatArray]:
         """Return, for outputs 0 and 1 and for j = 0..users - 1, the distribution of the number of 1s of j users with input x."""
@@ -98,7 +99,7 @@ class EveryDataset:
 
         Columns are grouped by dataset; the second array has the index of the first column of each dataset.
         """
-        steps = _one_message_less(self._rows.shape[1], self._users)
+        steps = one_message_less(self._rows.shape[1], self._users)
         blocks, starts, place = [], [], 0
         for others in self._others(steps, 0, self._users - 1, np.ones(1)):
             block = self._rows @ np.append(others, 0.0)[steps[-1]]
@@ -273,6 +274,16 @@ class _Losses(NamedTuple):
         return min(float(value.max()) * (1 + side * ULP * (64 + int(groups.max()))), self.budget)
 
 
+def multiset_error(shape: tuple[int, ...], users: int) -> float:
+    """Return a bound of the relative error of probabilities of multisets of messages, and of sums of these probabilities.
+
+    `shape` has the numbers of inputs and outputs.
+    """
+    inputs, outputs = shape
+    cells = math.comb(users + outputs - 1, outputs - 1)
+    return ULP * float((cells + 4) * (inputs + 3) + (16 + 2 * outputs) * users + 16)
+
+
 def _affordable(inputs: int, outputs: int, users: int) -> bool:
     """Return whether enumerating all datasets of `users` users is affordable; if so, it is also affordable for fewer users."""
     if min(inputs, outputs, users) < 2:
@@ -294,37 +305,26 @@ def most_enumerated(rows: FloatArray) -> int:
     return 1 if beyond is None else beyond - 1
 
 
-def _one_message_less(outputs: int, users: int) -> list[NDArray[np.intp]]:
+def one_message_less(outputs: int, users: int) -> list[NDArray[np.intp]]:
     r"""Return for t = 1, ..., users an array that maps each multiset of t messages to the multisets with one message less.
 
     Row y of the array has, for each multiset of t messages, the index of the multiset without one message y in the list of all
-    multisets of t - 1 messages. If the multiset has no message y, the entry is the length of this list. The multiset :math:`e_1 \le
-    \cdots \le e_t` has the index :math:`\sum_i \binom{e_i + i - 1}{i}`.
+    multisets of t - 1 messages. If the multiset has no message y, the entry is the length of this list. The list of all multisets
+    of t messages begins with those without the last output; then follow the multisets of t - 1 messages, each with one message of
+    the last output more.
     """
-    # choose[a, i] = C(a + i, i + 1). The entries in use do not overflow: they are at most the number of multisets, which the
-    # caller limits.
-    choose = np.ones((outputs, users + 1), dtype=np.intp)
-    choose[:, 0] = np.arange(outputs)
-    for i in range(1, users + 1):
-        choose[:, i] = np.concatenate([[0], np.cumsum(choose[1:, i - 1])])
-    multisets, steps = np.zeros((1, 0), dtype=np.intp), []
-    for t in range(1, users + 1):
-        index = np.arange(t - 1)
-        zero = np.zeros((len(multisets), 1), dtype=np.intp)
-        # Inserting y leaves the smaller messages at their places in the sorted multiset, and moves the larger ones by one place.
-        before = np.concatenate([zero, np.cumsum(choose[multisets, index], axis=1)], axis=1)
-        after = np.concatenate([np.cumsum(choose[multisets, index + 1][:, ::-1], axis=1)[:, ::-1], zero], axis=1)
-        size = math.comb(outputs + t - 1, t)
-        step, more = np.full((outputs, size), len(multisets), dtype=np.intp), np.empty((size, t), dtype=np.intp)
-        row = np.arange(len(multisets))
-        for y in range(outputs):
-            at = (multisets <= y).sum(axis=1)
-            place = before[row, at] + choose[y, at] + after[row, at]
-            step[y, place] = row
-            last = at == t - 1
-            more[place[last], :-1], more[place[last], -1] = multisets[last], y
-        steps.append(step)
-        multisets = more
+    # The arrays for one output: the only multiset of t messages becomes the only one of t - 1 messages.
+    steps = [np.zeros((1, 1), dtype=np.intp) for _ in range(users)]
+    for last in range(1, outputs):
+        fewer, steps = steps, []
+        for t in range(1, users + 1):
+            size, part = math.comb(last + t - 1, last), math.comb(last + t - 2, last - 1)
+            # `part` multisets of t - 1 messages do not have the last output.
+            first = np.where(fewer[t - 1] == part, size, fewer[t - 1])
+            more = part + steps[-1] if steps else np.full((last, 1), size, dtype=np.intp)
+            missing = np.full(first.shape[1], size, dtype=np.intp)
+            rest = [np.concatenate([one, other]) for one, other in zip(first, more)]
+            steps.append(np.stack([*rest, np.concatenate([missing, np.arange(size)])]))
     return steps
 
 
@@ -333,6 +333,11 @@ def _extreme(rows: FloatArray) -> list[int]:
     with np.errstate(divide="ignore"):
         odds = np.log(rows[:, 1]) - np.log(rows[:, 0])
     return [int(np.argmin(odds)), int(np.argmax(odds))]
+
+
+def extreme_rows(rows: FloatArray) -> FloatArray:
+    """Return the rows of the two extreme inputs if there are two outputs, and otherwise all rows."""
+    return rows[_extreme(rows)] if rows.shape[1] == 2 else rows
 
 
 def all_shares(others: int, inputs: int) -> list[Shares]:
