@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain, product
+from itertools import chain, permutations, product
 from typing import Any
 
 import numpy as np
@@ -255,20 +255,19 @@ def _is_noise(randomizer: Any) -> bool:
 
 def _upper(protocol: Any, eps: float) -> Iterator[Answer]:
     """Yield the certificates of the argument that gives the stated bound, then that of the bound for one message."""
-    argument = protocol.argument(eps)
+    argument, normal = protocol.argument(eps), "GaussianMechanism" in kinds_of(protocol.randomizer)
     if argument == "shuffled bits":
         yield of_bits(protocol.users, partial(_stronger_flip, protocol))
     elif argument == "privacy blanket":
         family, noise = _family(protocol), _is_noise(protocol.randomizer)
         yield from interval_outputs(protocol, eps, True) if noise else _sums(protocol, family, family().pairs, None)
     elif argument == "worst dataset":
-        normal = "GaussianMechanism" in kinds_of(protocol.randomizer)
         yield interval_every_dataset(protocol, eps) if normal else worst_dataset(protocol)
     elif argument == "every dataset":
         yield _matrix(protocol, protocol.users, protocol.participation)
     elif argument != "one message alone":
-        yield from (_matrix(protocol, data._every._users, share) for data in protocol._bounds.upper._stronger_protocols
-                    for share in {protocol.participation, 1.0})
+        for (users, parts), share in product(protocol._bounds.upper.witnesses(eps), {protocol.participation, 1.0}):
+            yield _matrix(protocol, users, share, parts, every=True)
     # All messages are a post-processing of the target's, which is sent with probability `participation`.
     one = hockey_stick_of(within(protocol))
     yield one._replace(value=lambda factor: protocol.participation * one.value(factor))
@@ -301,8 +300,12 @@ def _lower(protocol: Any, eps: float) -> Iterator[Answer]:
 
 
 def _matrix(protocol: Any, users: int, participation: float,
-            chosen: Sequence[tuple[Sequence[int], tuple[int, int] | None]] | None = None) -> Answer:
-    """Return the maximum of delta over datasets of a randomizer with a matrix."""
+            chosen: Sequence[tuple[Sequence[int], tuple[int, int] | None]] | None = None, every: bool = False) -> Answer:
+    """Return the maximum of delta over datasets of a randomizer with a matrix.
+
+    If `every`, for each ordered pair of the target's inputs every dataset must contain some dataset of `chosen` (one more user is
+    post-processing: docs/theorems/worst-dataset).
+    """
     inputs, outputs, matrix = matrix_of(protocol.randomizer)
     if chosen is None and "KaryResponse" in kinds_of(protocol.randomizer):
         # By symmetry, the target has the bins 0 and 1, and the order of the other bins does not matter.
@@ -310,8 +313,10 @@ def _matrix(protocol: Any, users: int, participation: float,
 
     def rows() -> list[list[Ball]]:
         # The messages of the protocol must be a post-processing of those that are enumerated.
-        if users > protocol.users or participation < protocol.participation:
-            raise ArithmeticError(f"{users} users of participation {participation!r} are no stronger protocol")
+        if users > protocol.users or participation < protocol.participation or (every and not all(
+                any(pair == one and all(a >= b for a, b in zip(data, part)) for part, one in chosen or ())
+                for pair in permutations(range(inputs), 2) for data in all_shares(users - 1, inputs))):
+            raise ArithmeticError(f"{users} users of participation {participation!r}, or these datasets, are no stronger protocol")
         return [sent(row, participation) for row in matrix()]
 
     return of_datasets(kind_reports(inputs, outputs + (participation < 1), rows, users), users - 1, chosen)

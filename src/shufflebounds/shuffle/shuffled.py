@@ -236,8 +236,9 @@ class Shuffled(PrivacyProfile, AbsentUsers):
 
     With few users the worst dataset is known. For a matrix, a frequency oracle of up to 8 bins or clipped geometric noise every
     dataset is enumerated, and the upper and the lower bound equal the largest delta, up to rounding (up to 1023 users for two
-    outputs; for two inputs, up to 100 users for three outputs and 40 for four; up to 13 users for sets of 3 of 4 bins). For two
-    users of Gaussian noise on an interval the gap is about a relative 1e-5 of delta (docs/theorems/worst-dataset). The
+    outputs; for two inputs, up to 100 users for three outputs and 40 for four; up to 13 users for sets of 3 of 4 bins). For more
+    users, a search over boxes of datasets finds this maximum, or an upper bound of it: for sets of 3 of 4 bins up to 68 users. For
+    two users of Gaussian noise on an interval the gap is about a relative 1e-5 of delta (docs/theorems/worst-dataset). The
     largest delta of few users is also an upper bound for more users.
 
     For Gaussian and discrete Gaussian noise and a delta below 1e-11, the upper bound is a privacy blanket with outputs
@@ -480,8 +481,9 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         str
             "worst dataset", "privacy blanket", "shuffled bits", "every dataset" (of few users), "every dataset of a stronger
             protocol" or "one message alone". A stronger protocol has fewer users or full participation; its delta is at least as
-            large, because the messages of this protocol are a post-processing of its messages. "one message alone" is delta of the
-            target's message, which is the smallest bound if likelihood ratios are very large.
+            large, because the messages of this protocol are a post-processing of its messages. The same name stands for a search
+            over boxes of datasets, because every dataset of a box contains the same smaller dataset. "one message alone" is delta
+            of the target's message, which is the smallest bound if likelihood ratios are very large.
 
         {raises: If `eps` is negative or not finite.}
 

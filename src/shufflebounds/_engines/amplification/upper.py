@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.limits import LARGEST_EXPONENT, TINY
+from shufflebounds._base.types import FloatArray
 from shufflebounds._engines.amplification.randomizer_laws import Distributions
 from shufflebounds._engines.amplification.two_users import TwoUsers
+from shufflebounds._engines.datasets.boxes import LITTLE_WORK, WORK, BoxesOfDatasets, most_in_boxes
 from shufflebounds._engines.datasets.enumerated import MixedData, merged_outputs
-from shufflebounds._engines.datasets.every import most_enumerated
+from shufflebounds._engines.datasets.every import Shares, extreme_rows, most_enumerated
 from shufflebounds._engines.datasets.largest_sum import single_bounds
 from shufflebounds._engines.datasets.worst import FEWEST_USERS, WorstDataset
 from shufflebounds._engines.excess.evaluation import Effort
@@ -31,6 +34,10 @@ below an approximation of B by more than _CLEARLY, B is not computed. If D canno
 computed. Raised: B is computed more often, and D less often. Lowered: B may be omitted although it is smaller than D,
 by at most this difference if the approximation is close."""
 
+_WORTHWHILE = 0.02
+"""Datasets are searched only if this may reduce the bound of log delta by more than _WORTHWHILE. Raised: less tight bounds of few
+users, which may rise with the number of users. Lowered: longer run time, and bounds that take longer to certify."""
+
 _FEW_OF_NOISE = 64
 """Largest number of users for which the bound for two users of normal noise is computed; for more users, other bounds are smaller.
 Up to this expected number of messages the blanket is computed, too. Raised: longer run time. Lowered: less tight bounds of few
@@ -45,12 +52,13 @@ class UpperBounds:
 
     `mixed` gives the largest delta over all datasets, by enumeration; None if there are too many. `bits` returns an upper bound of
     log delta at one eps for a shuffled randomized response, of which the messages of this protocol are a post-processing.
+    `attained` returns a lower bound of log delta at one eps.
     """
 
     def __init__(self, laws: Distributions, users: int, mixed: MixedData | None = None,
-                 bits: Callable[[float], float] | None = None) -> None:
+                 bits: Callable[[float], float] | None = None, attained: Callable[[float], float] = lambda eps: -math.inf) -> None:
         self._laws, self._users, self._bits = laws, users, bits
-        self._mixed = mixed
+        self._mixed, self._attained = mixed, attained
 
     @property
     def of_blanket(self) -> bool:
@@ -66,6 +74,11 @@ class UpperBounds:
     def has_cells(self) -> bool:
         """Whether the bound over all datasets divides inputs into cells, so that one value may take a second."""
         return self.over_datasets is not None and self.over_datasets.has_cells
+
+    @property
+    def may_be_exact(self) -> bool:
+        """Whether a search over datasets may find the largest delta of all."""
+        return any(protocols.most == self._users for protocols in self._stronger_protocols)
 
     def log_delta(self, eps: float, effort: Effort) -> float:
         """Return the upper bound of log delta."""
@@ -121,6 +134,22 @@ class UpperBounds:
         # Above LARGEST_EXPONENT, e^eps is not a double. As delta does not increase with eps, the bound at this smaller eps is
         # valid.
         eps = min(eps, LARGEST_EXPONENT)
+        named = self._without_stronger(eps, search, effort)
+        return named + [(_STRONGER, value) for _, _, value in self._searched(eps, named, effort)] if search else named
+
+    def _searched(self, eps: float, named: list[tuple[str, float]], effort: Effort) -> Iterator[tuple[_Stronger, Known, float]]:
+        """Yield stronger protocols with the bounds of log delta that were known before, and with the bound of each."""
+        if self._stronger_protocols:
+            known = Known(self._attained(eps), min((value for _, value in named), default=0.0))
+            for protocols in self._stronger_protocols:
+                for users in protocols.numbers(eps, known, effort):
+                    protocol = protocols.of(users)
+                    value, _ = protocol.log_delta(eps, known, effort)
+                    yield protocol, known, value
+                    known = Known(known.attained, min(known.smallest, value))
+
+    def _without_stronger(self, eps: float, search: bool, effort: Effort) -> list[tuple[str, float]]:
+        """Return the bounds of `_named` except those of a search over datasets."""
         # An enumeration gives the exact maximum, so the bounds by the blanket and over all datasets are not computed.
         named = [] if self._mixed is None else [(EVERY, self._mixed.upper(eps))]
         named = named or self._blanket_or_datasets(eps, search, effort)
@@ -128,9 +157,13 @@ class UpperBounds:
             named.append((_BITS, self._bits(eps)))
         if self.two_users is not None:
             named.append((_STRONGER, float(self.two_users.log_delta(np.array([eps]), True)[0])))
-        smallest = min((value for _, value in named), default=0.0)
-        named += [(_STRONGER, protocol.upper(eps)) for protocol in self._stronger_protocols if protocol.may_be_below(eps, smallest)]
         return named
+
+    def witnesses(self, eps: float) -> list[tuple[int, list[tuple[Shares, tuple[int, int]]]]]:
+        """Return the number of users of each stronger protocol, and datasets that prove its bound (`BoxesOfDatasets.witness`)."""
+        eps = min(eps, LARGEST_EXPONENT)
+        searched = self._searched(eps, self._without_stronger(eps, True, Effort.FINE), Effort.FINE)
+        return [(protocol.users, protocol.witness(eps, known)) for protocol, known, value in searched if value < math.inf]
 
     @cached_property
     def heavy(self) -> bool:
@@ -201,35 +234,94 @@ class UpperBounds:
         return self._laws.two_users if 2 <= self._users <= _FEW_OF_NOISE else None
 
     @cached_property
-    def _stronger_protocols(self) -> tuple[_Stronger, ...]:
-        """Protocols of which this protocol is a post-processing, and whose datasets are all enumerated.
+    def _stronger_protocols(self) -> tuple[_StrongerProtocols, ...]:
+        """Protocols of fewer users, of which this protocol is a post-processing, for each of one or two matrices.
 
         One more user, of any input x, adds a draw from R_x to the messages, which is post-processing. Partial participation s is
         post-processing of full participation: each message is removed with probability 1 - s. So for every dataset delta is at most
-        the delta for the largest number of users whose datasets are enumerated, and at most the delta for full participation.
+        the largest delta for fewer users, and at most the delta for full participation.
         """
         matrix, thinned = self._laws.matrix, self._laws.thinned_matrix
         if matrix is None or thinned is None or self._mixed is not None or all(pair.attained for pair in self._laws.pairs):
             return ()
-        matrices = [merged_outputs(rows) for rows in (thinned, *([matrix] if self._laws.participation < 1 else []))]
-        return tuple(_Stronger(rows, min(users, self._users)) for rows in matrices if (users := most_enumerated(rows)) > 1
-                     and (self._users * rows.min(axis=0) < _HIDDEN * users * rows.max(axis=0)).any())
+        matrices = [extreme_rows(merged_outputs(rows)) for rows in (thinned, *([matrix] if self._laws.participation < 1 else []))]
+        protocols = (_StrongerProtocols(rows, self._users) for rows in matrices)
+        return tuple(one for one in protocols if one.most > 1 and
+                     (self._users * one.rows.min(axis=0) < _HIDDEN * one.most * one.rows.max(axis=0)).any())
 
 
-class _Stronger(MixedData):
-    """The largest delta over all datasets of a protocol of few users; it is an upper bound for every post-processing of it."""
+class Known(NamedTuple):
+    """A lower bound of log delta, and the smallest upper bound that is known."""
 
-    def may_be_below(self, eps: float, log_delta: float) -> bool:
-        """Return False if one dataset, evaluated in microseconds, has a larger delta: then no enumeration, of about 0.1 s, is
-        needed.
+    attained: float
+    smallest: float
+
+
+class _StrongerProtocols:
+    """The protocols with the matrix `rows` and at most `users` users, as far as their datasets can be searched."""
+
+    def __init__(self, rows: FloatArray, users: int) -> None:
+        self.rows = rows
+        self.fewest = min(most_enumerated(rows), users)
+        self.most = max(min(most_in_boxes(rows), users), self.fewest)
+        self._made: dict[int, _Stronger] = {}
+
+    def of(self, users: int) -> _Stronger:
+        """Return the protocol with this number of users."""
+        if users not in self._made:
+            self._made[users] = _Stronger(self.rows, users)
+        return self._made[users]
+
+    def numbers(self, eps: float, known: Known, effort: Effort) -> Iterator[int]:
+        """Yield the numbers of users whose bounds are to be used.
+
+        The first number is the largest one. If its search does not find the maximum, bisection finds a number for which the search
+        does, or for which delta of a known dataset is not below the known bound. So the bound rarely rises with the number of
+        users, although a search for more users takes more work. The smallest number is that of an enumeration.
         """
-        return self._wide.log_phi_side(eps, self.users, upper=False, effort=Effort.SAMPLED) < log_delta
+        low, high = self.fewest, self.most
+        yield high
+        if self.of(high).log_delta(eps, known, effort)[1]:
+            return
+        while effort is Effort.FINE and high - low > max(1, high // 8):
+            middle = (low + high) // 2
+            yield middle
+            low, high = (middle, high) if self.of(middle).log_delta(eps, known, effort)[1] else (low, middle)
+        if low == self.fewest < high:
+            yield low
+
+
+class _Stronger:
+    """An upper bound of delta over all datasets of a protocol of few users, and so for every post-processing of this protocol."""
+
+    def __init__(self, rows: FloatArray, users: int) -> None:
+        self.boxes, self.users = BoxesOfDatasets(rows, users), users
+
+    def log_delta(self, eps: float, known: Known, effort: Effort) -> tuple[float, bool]:
+        """Return an upper bound of log delta, and whether it is the maximum for this number of users.
+
+        If the search over datasets is not worth its time, the bound is inf. One dataset is evaluated in microseconds; if its delta
+        is close to the known bound, no search, of about 0.1 s, is needed.
+        """
+        attained = self._largest_known(eps, known)
+        if attained >= known.smallest - _WORTHWHILE:
+            return math.inf, True
+        return self.boxes.upper(eps, attained, known.smallest - _WORTHWHILE, WORK if effort is Effort.FINE else LITTLE_WORK)
+
+    def witness(self, eps: float, known: Known) -> list[tuple[Shares, tuple[int, int]]]:
+        """Return the datasets that prove the bound of :meth:`log_delta`."""
+        return self.boxes.witness(eps, self._largest_known(eps, known), known.smallest - _WORTHWHILE)
+
+    def _largest_known(self, eps: float, known: Known) -> float:
+        """Return a lower bound of the largest log delta for this number of users."""
+        return max(known.attained, self._wide.log_phi_side(eps, self.users, upper=False, effort=Effort.SAMPLED))
 
     @cached_property
     def _wide(self) -> ExcessLaw:
         """The distribution of X (`ExcessLaw`) with the largest second moment at eps = 0, if all other users have one input."""
+        rows = self.boxes.rows
         with np.errstate(divide="ignore"):
-            scaled = [self.rows / np.sqrt(np.maximum(row, TINY)) for row in self.rows]
+            scaled = [rows / np.sqrt(np.maximum(row, TINY)) for row in rows]
         gaps = np.array([((rows[:, None] - rows[None]) ** 2).sum(axis=2) for rows in scaled])
         other, first, second = np.unravel_index(int(gaps.argmax()), gaps.shape)
-        return ExcessLaw.of(self.rows[first], self.rows[second], self.rows[other], 0.0).widened(upper=False)
+        return ExcessLaw.of(rows[first], rows[second], rows[other], 0.0).widened(upper=False)
