@@ -62,8 +62,8 @@ class Bounds:
         self._laws, self._users, self._local = laws, users, local
         data = None if laws.thinned_matrix is None else MixedData(laws.thinned_matrix, users)
         self.mixed = data if data is not None and data.listed else None
+        self.upper = UpperBounds(laws, users, self.mixed, bits)
         self.lower = LowerBounds(laws, users, self.mixed)
-        self.upper = UpperBounds(laws, users, self.mixed, bits, partial(self.lower.log_delta, effort=Effort.SAMPLED))
         self.two_users = laws.two_users if users == 2 else None
         budget = laws.clones_budget
         self._clones = None if budget is None else ClonePair(float(users), clone_rate(budget, True), budget)

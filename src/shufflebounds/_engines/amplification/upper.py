@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 
 from shufflebounds._base.caches import cached_property
-from shufflebounds._base.limits import LARGEST_EXPONENT, TINY
+from shufflebounds._base.limits import LARGEST_EXPONENT, SEARCH_GAP, TINY
 from shufflebounds._base.types import FloatArray
+from shufflebounds._engines.amplification.lower import LowerBounds
 from shufflebounds._engines.amplification.randomizer_laws import Distributions
 from shufflebounds._engines.amplification.two_users import TwoUsers
 from shufflebounds._engines.datasets.boxes import LITTLE_WORK, WORK, BoxesOfDatasets, most_in_boxes
@@ -35,8 +35,9 @@ computed. Raised: B is computed more often, and D less often. Lowered: B may be 
 by at most this difference if the approximation is close."""
 
 _WORTHWHILE = 0.02
-"""Datasets are searched only if this may reduce the bound of log delta by more than _WORTHWHILE. Raised: less tight bounds of few
-users, which may rise with the number of users. Lowered: longer run time, and bounds that take longer to certify."""
+"""Datasets of a randomizer with more than three outputs are searched only if this may reduce the bound of log delta by more than
+_WORTHWHILE; with fewer outputs, by more than SEARCH_GAP. Raised: less tight bounds of few users, which may rise with the number of
+users. Lowered: longer run time, and bounds that take longer to certify."""
 
 _FEW_OF_NOISE = 64
 """Largest number of users for which the bound for two users of normal noise is computed; for more users, other bounds are smaller.
@@ -52,13 +53,12 @@ class UpperBounds:
 
     `mixed` gives the largest delta over all datasets, by enumeration; None if there are too many. `bits` returns an upper bound of
     log delta at one eps for a shuffled randomized response, of which the messages of this protocol are a post-processing.
-    `attained` returns a lower bound of log delta at one eps.
     """
 
     def __init__(self, laws: Distributions, users: int, mixed: MixedData | None = None,
-                 bits: Callable[[float], float] | None = None, attained: Callable[[float], float] = lambda eps: -math.inf) -> None:
+                 bits: Callable[[float], float] | None = None) -> None:
         self._laws, self._users, self._bits = laws, users, bits
-        self._mixed, self._attained = mixed, attained
+        self._mixed = mixed
 
     @property
     def of_blanket(self) -> bool:
@@ -137,16 +137,15 @@ class UpperBounds:
         named = self._without_stronger(eps, search, effort)
         return named + [(_STRONGER, value) for _, _, value in self._searched(eps, named, effort)] if search else named
 
-    def _searched(self, eps: float, named: list[tuple[str, float]], effort: Effort) -> Iterator[tuple[_Stronger, Known, float]]:
-        """Yield stronger protocols with the bounds of log delta that were known before, and with the bound of each."""
-        if self._stronger_protocols:
-            known = Known(self._attained(eps), min((value for _, value in named), default=0.0))
-            for protocols in self._stronger_protocols:
-                for users in protocols.numbers(eps, known, effort):
-                    protocol = protocols.of(users)
-                    value, _ = protocol.log_delta(eps, known, effort)
-                    yield protocol, known, value
-                    known = Known(known.attained, min(known.smallest, value))
+    def _searched(self, eps: float, named: list[tuple[str, float]], effort: Effort) -> Iterator[tuple[_Stronger, float, float]]:
+        """Yield stronger protocols with the smallest bound of log delta that was known before, and with the bound of each."""
+        smallest = min((value for _, value in named), default=0.0)
+        for protocols in self._stronger_protocols:
+            for users in protocols.numbers(eps, smallest, effort):
+                protocol = protocols.of(users)
+                value, _ = protocol.log_delta(eps, smallest, effort)
+                yield protocol, smallest, value
+                smallest = min(smallest, value)
 
     def _without_stronger(self, eps: float, search: bool, effort: Effort) -> list[tuple[str, float]]:
         """Return the bounds of `_named` except those of a search over datasets."""
@@ -163,7 +162,7 @@ class UpperBounds:
         """Return the number of users of each stronger protocol, and datasets that prove its bound (`BoxesOfDatasets.witness`)."""
         eps = min(eps, LARGEST_EXPONENT)
         searched = self._searched(eps, self._without_stronger(eps, True, Effort.FINE), Effort.FINE)
-        return [(protocol.users, protocol.witness(eps, known)) for protocol, known, value in searched if value < math.inf]
+        return [(protocol.users, protocol.witness(eps, smallest)) for protocol, smallest, value in searched if value < math.inf]
 
     @cached_property
     def heavy(self) -> bool:
@@ -245,23 +244,16 @@ class UpperBounds:
         if matrix is None or thinned is None or self._mixed is not None or all(pair.attained for pair in self._laws.pairs):
             return ()
         matrices = [extreme_rows(merged_outputs(rows)) for rows in (thinned, *([matrix] if self._laws.participation < 1 else []))]
-        protocols = (_StrongerProtocols(rows, self._users) for rows in matrices)
+        protocols = (_StrongerProtocols(self._laws, rows, self._users) for rows in matrices)
         return tuple(one for one in protocols if one.most > 1 and
                      (self._users * one.rows.min(axis=0) < _HIDDEN * one.most * one.rows.max(axis=0)).any())
-
-
-class Known(NamedTuple):
-    """A lower bound of log delta, and the smallest upper bound that is known."""
-
-    attained: float
-    smallest: float
 
 
 class _StrongerProtocols:
     """The protocols with the matrix `rows` and at most `users` users, as far as their datasets can be searched."""
 
-    def __init__(self, rows: FloatArray, users: int) -> None:
-        self.rows = rows
+    def __init__(self, laws: Distributions, rows: FloatArray, users: int) -> None:
+        self._laws, self.rows = laws, rows
         self.fewest = min(most_enumerated(rows), users)
         self.most = max(min(most_in_boxes(rows), users), self.fewest)
         self._made: dict[int, _Stronger] = {}
@@ -269,10 +261,10 @@ class _StrongerProtocols:
     def of(self, users: int) -> _Stronger:
         """Return the protocol with this number of users."""
         if users not in self._made:
-            self._made[users] = _Stronger(self.rows, users)
+            self._made[users] = _Stronger(self.rows, users, LowerBounds(self._laws, users, None))
         return self._made[users]
 
-    def numbers(self, eps: float, known: Known, effort: Effort) -> Iterator[int]:
+    def numbers(self, eps: float, smallest: float, effort: Effort) -> Iterator[int]:
         """Yield the numbers of users whose bounds are to be used.
 
         The first number is the largest one. If its search does not find the maximum, bisection finds a number for which the search
@@ -281,12 +273,12 @@ class _StrongerProtocols:
         """
         low, high = self.fewest, self.most
         yield high
-        if self.of(high).log_delta(eps, known, effort)[1]:
+        if self.of(high).log_delta(eps, smallest, effort)[1]:
             return
         while effort is Effort.FINE and high - low > max(1, high // 8):
             middle = (low + high) // 2
             yield middle
-            low, high = (middle, high) if self.of(middle).log_delta(eps, known, effort)[1] else (low, middle)
+            low, high = (middle, high) if self.of(middle).log_delta(eps, smallest, effort)[1] else (low, middle)
         if low == self.fewest < high:
             yield low
 
@@ -294,27 +286,29 @@ class _StrongerProtocols:
 class _Stronger:
     """An upper bound of delta over all datasets of a protocol of few users, and so for every post-processing of this protocol."""
 
-    def __init__(self, rows: FloatArray, users: int) -> None:
-        self.boxes, self.users = BoxesOfDatasets(rows, users), users
+    def __init__(self, rows: FloatArray, users: int, lower: LowerBounds) -> None:
+        self.boxes, self.users, self._lower = BoxesOfDatasets(rows, users), users, lower
+        self._gain = _WORTHWHILE if rows.shape[1] > 3 else SEARCH_GAP
 
-    def log_delta(self, eps: float, known: Known, effort: Effort) -> tuple[float, bool]:
+    def log_delta(self, eps: float, smallest: float, effort: Effort) -> tuple[float, bool]:
         """Return an upper bound of log delta, and whether it is the maximum for this number of users.
 
         If the search over datasets is not worth its time, the bound is inf. One dataset is evaluated in microseconds; if its delta
         is close to the known bound, no search, of about 0.1 s, is needed.
         """
-        attained = self._largest_known(eps, known)
-        if attained >= known.smallest - _WORTHWHILE:
+        attained = self._largest_known(eps)
+        if attained >= smallest - self._gain:
             return math.inf, True
-        return self.boxes.upper(eps, attained, known.smallest - _WORTHWHILE, WORK if effort is Effort.FINE else LITTLE_WORK)
+        return self.boxes.upper(eps, attained, smallest - self._gain, WORK if effort is Effort.FINE else LITTLE_WORK)
 
-    def witness(self, eps: float, known: Known) -> list[tuple[Shares, tuple[int, int]]]:
+    def witness(self, eps: float, smallest: float) -> list[tuple[Shares, tuple[int, int]]]:
         """Return the datasets that prove the bound of :meth:`log_delta`."""
-        return self.boxes.witness(eps, self._largest_known(eps, known), known.smallest - _WORTHWHILE)
+        return self.boxes.witness(eps, self._largest_known(eps), smallest - self._gain)
 
-    def _largest_known(self, eps: float, known: Known) -> float:
+    def _largest_known(self, eps: float) -> float:
         """Return a lower bound of the largest log delta for this number of users."""
-        return max(known.attained, self._wide.log_phi_side(eps, self.users, upper=False, effort=Effort.SAMPLED))
+        alone = self._lower.log_delta(eps, Effort.SAMPLED)
+        return max(alone, self._wide.log_phi_side(eps, self.users, upper=False, effort=Effort.SAMPLED))
 
     @cached_property
     def _wide(self) -> ExcessLaw:
