@@ -243,8 +243,9 @@ def _(protocol: Any) -> Answer:
 def _(protocol: Any) -> Bounds:
     if protocol._message is not None or protocol._exact is not None:
         return lambda eps, upper: [hockey_stick_of(protocol)]
-    if not _is_noise(protocol.randomizer):
-        family_of(protocol.randomizer)  # raises NoCertificateError
+    if _is_noise(protocol.randomizer):
+        return lambda eps, upper: _upper(protocol, eps) if upper else interval_outputs(protocol, eps, False)
+    family_of(protocol.randomizer)  # raises NoCertificateError
     return lambda eps, upper: _upper(protocol, eps) if upper else _lower(protocol, eps)
 
 
@@ -274,10 +275,7 @@ def _upper(protocol: Any, eps: float) -> Iterator[Answer]:
 
 
 def _lower(protocol: Any, eps: float) -> Iterator[Answer]:
-    """Yield the certificates of the datasets that the engine names."""
-    if _is_noise(protocol.randomizer):
-        yield from interval_outputs(protocol, eps, False)
-        return
+    """Yield the certificates of the datasets that the engine names, for finitely many outputs."""
     bounds = protocol._bounds
     value, place = bounds.lower._best(eps, Effort.FINE)
     if bounds.mixed is not None and (mixed := bounds.mixed.best(eps))[0] > value:
