@@ -739,3 +739,12 @@ def test_eps_is_close_to_the_point_where_the_upper_bound_meets_delta(seed):
         eps = profile.epsilon(delta)
         assert profile.delta(eps) <= delta
         assert profile.log_delta(0.995 * eps) > math.log(delta)
+
+
+def test_users_with_far_more_noise_do_not_hide_the_test_of_a_target():
+    # A threshold between the two inputs distinguishes them, unless the other message, which is on either side of it with
+    # probability about 1/2, replaces the target's. The grid of thresholds had the scale of the largest noise only.
+    profile = PersonalizedClones.laplace([1e-3, 5.0])
+    assert profile.delta(0.0, bound="lower") == pytest.approx((1 - math.exp(-2.5)) / 2, rel=1e-3)
+    with pytest.raises(ValueError, match="5e-324|4.94066e-324"):
+        PersonalizedClones.laplace([5e-324, 5.0])

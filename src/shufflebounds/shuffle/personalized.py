@@ -179,7 +179,7 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
         Parameters
         ----------
         eps : array_like, shape (users,) or (groups,)
-            Local budgets in nats, each in (0, 700].
+            Local budgets in nats, each in [1e-300, 700].
         categories : int
             Number k of categories, 2 or more.
         target : int, optional
@@ -252,7 +252,7 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
         Parameters
         ----------
         eps : array_like, shape (users,) or (groups,)
-            Local budgets in nats, each in (0, 700]; outputs are not clipped.
+            Local budgets in nats, each in [1e-300, 700]; outputs are not clipped.
         target, counts
             As in :meth:`randomized_response`, where exceptions are listed, too.
 
@@ -340,8 +340,9 @@ def _guarantee(
     1/sigma. ``alone(value)`` returns the randomizer of one value.
     """
     pure = name == "eps"
-    low, high = (0.0, LARGEST_EXPONENT) if pure else (0.03, 1e6)
-    budgets = _validate.real_array(name, values, low, high, open_low=pure)
+    # The terms of the bounds underflow for smaller budgets.
+    low, high = (1e-300, LARGEST_EXPONENT) if pure else (0.03, 1e6)
+    budgets = _validate.real_array(name, values, low, high)
     index = None if target is None else _validate.integer("target", target, 0, max(budgets.size - 1, 0))
     own = float(budgets.flat[index or 0])
     if (budgets == own).all() and (randomizer := alone(own)) is not None:

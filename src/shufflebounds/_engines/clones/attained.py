@@ -165,8 +165,9 @@ def _known(atoms: LossAtoms, pure: float) -> DominatingPairInfo:
 def thresholds(population: Population, budget: float) -> list[float]:
     """Return thresholds for a target: the best for many users, and one for each expected number in EXCEEDED of users above it."""
     sketch = population.sketch
-    widest = float(sketch.middle.min())
-    tried = np.concatenate([np.linspace(-2 / widest, 1 + 2 / widest, TRIED), 1 + np.geomspace(2, 1000, TRIED) / widest])
+    # The standard deviations of the noise of most users and of the target may differ by orders of magnitude.
+    scales = 1 / np.maximum(np.unique([float(sketch.middle.min()), budget]), TINY)
+    tried = np.unique([(np.linspace(-2 * scale, 1 + 2 * scale, TRIED), 1 + np.geomspace(2, 1000, TRIED) * scale) for scale in scales])
     below, above = (np.array(sides) for sides in zip(*(population.family.cut(sketch.middle, at) for at in tried)))
     own = [np.array([float(population.family.cut(np.array([budget]), at - value)[1][0]) for at in tried]) for value in (0.0, 1.0)]
     variance = (below * above) @ sketch.counts
