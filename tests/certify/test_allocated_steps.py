@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from shufflebounds import InfeasibleError, mechanisms, sampling
-from shufflebounds.certify import _allocation
+from shufflebounds.certify import _allocation, compositions
 from shufflebounds.certify.balls import flint
 from shufflebounds.profile import DominatingPair
 from tests.certify.test_allocated_gaussian import exact, put
@@ -124,6 +124,25 @@ def test_every_step_is_a_composition():
     upper, lower = (profile.certify(eps, bound=bound) for bound in ("upper", "lower"))
     known = normal(mp.sqrt(2), eps)
     assert float(lower.lower()) <= known <= float(upper.upper()) <= known * math.exp(_allocation.TOLERANCE)
+
+
+@pytest.mark.parametrize("noise", [slow(mechanisms.GaussianMechanism(2.0)), mechanisms.LaplaceMechanism(2.0)], ids=repr)
+def test_two_epochs_of_several_steps_are_not_those_of_one_step(noise):
+    both = sampling.RandomAllocation(noise, 20, 5).self_compose(2)
+    with pytest.raises(TypeError, match="no certified digits"):
+        both.certify(0.5, bound="upper")
+
+
+def test_two_epochs_of_several_steps_with_few_outcomes():
+    p, q = ([Fraction(n, 10) for n in law] for law in ((7, 3), (4, 6)))
+    pair = DominatingPair.from_pmfs(*(np.log([float(x) for x in law]) for law in (p, q)))
+    both, sets = sampling.RandomAllocation(pair, 3, 2).self_compose(2), list(itertools.combinations(range(3), 2))
+    outputs = list(itertools.product(range(2), repeat=3))
+    removed = [sum(math.prod((p if i in s else q)[k] for i, k in enumerate(y)) for s in sets) / 3 for y in outputs]
+    added, e = [math.prod(q[k] for k in y) for y in outputs], Fraction(math.exp(0.2))
+    known = max(sum(max(one[y] * one[x] - e * other[y] * other[x], 0) for y, x in itertools.product(range(8), repeat=2))
+                for one, other in ((removed, added), (added, removed)))
+    assert known <= float(both.certify(0.2, bound="upper").upper()) <= known * math.exp(compositions.TOLERANCE)
 
 
 @pytest.mark.slow

@@ -161,6 +161,10 @@ def _(pair: Any) -> tuple[float, Callable[[float], Callable[[Ball], Ball]]]:
     return 1e4, curve
 
 
+# The formula above is that of one step. delta of several steps can be composed if their joint outcomes are enumerated.
+curve_of.of("_SeveralPair")(curve_of.default)
+
+
 @bounds_of.of("RandomAllocation")
 def _(profile: Any) -> Bounds:
     if profile._counted or profile.chosen == 1:
@@ -227,9 +231,8 @@ def _by_sum(pair: Any, factor: Ball, *, near: float, tilt: float) -> Ball:
         return 0 * v if v == 0 else smaller(*(scale * (log_size * (way > 0 or c >= 1) - way * c * v).exp() * sum(
             (mass * (way * c * part).exp().upper() for mass, part in rows), arb(0)) ** t for c in EXPONENTS))
 
-    size = sum((x * q for x, q in law), arb(0))
-    both, top = [(x * q / size, q) for x, q in law], max(float((x / size).log()) for x, _ in law)
-    both.append((arb(0), (1 - sum((q for _, q in law), arb(0))).max(arb(0))))
+    size, none = sum((x * q for x, q in law), arb(0)), (1 - sum((q for _, q in law), arb(0))).max(arb(0))
+    both, top = [*((x * q / size, q) for x, q in law), (arb(0), none)], max(float((x / size).log()) for x, _ in law)
     step, total = arb(max(math.sqrt(TOLERANCE / t) / tilt, 4 * top / LEAST)), scale * (log_g[0] + fall * first).exp() * size**t
     losses, rest = _masses([Listed(one).value for one in (both, [(q, p) for p, q in both])], step, math.ceil(top / float(step)) + 2)
     left = sum((k * p + (t - k) * q for p, q, _, high in cells if not high < math.inf), t * rest * total)
