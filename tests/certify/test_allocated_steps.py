@@ -1,5 +1,6 @@
 """Random allocation to several steps in interval arithmetic, against closed forms and against a sum over all outcomes."""
 
+import contextlib
 import itertools
 import math
 from fractions import Fraction
@@ -12,6 +13,7 @@ from shufflebounds import InfeasibleError, mechanisms, sampling
 from shufflebounds.certify import _allocation, compositions
 from shufflebounds.certify.balls import flint
 from shufflebounds.profile import DominatingPair
+from shufflebounds.sampling._several import AdditiveBound
 from tests.certify.test_allocated_gaussian import exact, put
 from tests.strategies import slow
 
@@ -93,6 +95,19 @@ def test_the_bound_by_a_sum_of_few_outcomes_is_at_least_the_exact_value(steps, c
     known, stated = divergence(p, q, steps, chosen, eps), way._forms.sum_bound.log_delta(eps, way._forms.blocks.log_delta(eps))
     ball = _allocation._by_sum(way, flint().arb(eps).exp(), near=math.log(known), tilt=3.0)
     assert math.log(known) <= float(ball.upper().log()) <= stated + 0.01
+
+
+@pytest.mark.parametrize("interval", [(-5.0, 0.0), (1.0, 0.0), (1.0, 0.2), (2.0, 2.0), (math.nan, math.inf)])
+def test_an_interval_of_v_that_is_no_interval_of_sums_gives_no_false_bound(interval, monkeypatch):
+    monkeypatch.setattr(AdditiveBound, "interval", lambda *given: interval)
+    p, q, eps = *([Fraction(n, 10) for n in law] for law in ((6, 3, 1), (2, 3, 5))), 0.7
+    pair = DominatingPair.from_pmfs(*(np.log([float(x) for x in law]) for law in (p, q)))
+    way = sampling.allocation._SeveralPair(pair, 4, True, 2)
+    known = divergence(p, q, 4, 2, eps)
+    for log_z in (-3.0, 0.0, 2.0):
+        monkeypatch.setattr(AdditiveBound, "parameters", lambda *given, log_z=log_z: (log_z, -5.0))
+        with contextlib.suppress(ValueError, ArithmeticError):
+            assert not _allocation._by_sum(way, flint().arb(eps).exp(), near=math.log(known), tilt=3.0).upper() < known
 
 
 @pytest.mark.parametrize("eps", [2.0, slow(6.0)])

@@ -111,6 +111,33 @@ def test_weights_for_smaller_ratios_are_refused():
         certified.EveryDataset(family_of(protocol.randomizer)[1](), 1000).value(smaller, flint().arb(0.2).exp())
 
 
+@pytest.mark.parametrize("more", [{"users": 10**6}, {"users": 3}])
+def test_the_number_of_users_is_not_that_of_the_engine(more):
+    protocol = mechanisms.LocalHashing(100, 2.0).shuffled(1000)
+    choices, bound = protocol._bounds.upper.over_datasets.choices(0.2), certified.EveryDataset(
+        family_of(protocol.randomizer)[1](), 1000)
+    other = choices._replace(sums=choices.sums._replace(**more), blanket=choices.blanket._replace(**more))
+    one, two = (bound.value(given, flint().arb(0.2).exp()) for given in (choices, other))
+    assert one.overlaps(two)
+
+
+@pytest.mark.parametrize("pairs", [-5, 500])
+def test_numbers_of_pairs_that_cannot_be_drawn_are_refused(pairs):
+    protocol = mechanisms.LocalHashing(100, 2.0).shuffled(1000)
+    choices = protocol._bounds.upper.over_datasets.choices(0.2)
+    other = choices._replace(weights=choices.weights._replace(pairs=pairs, omegas=(), less=1e9))
+    with pytest.raises(ArithmeticError, match="pairs of 1000 users"):
+        certified.EveryDataset(family_of(protocol.randomizer)[1](), 1000).value(other, flint().arb(0.2).exp())
+
+
+def test_every_order_of_the_given_weights_counts():
+    bound, most = certified.EveryDataset(family_of(mechanisms.LocalHashing(100, 2.0))[1](), 1000), certified.ORDERS + 2
+    weights = bounded_choices(2.0, 10**6)[0]._replace(pairs=40)
+    few, many = (bound.error(weights._replace(omegas=(Fraction(1),) * number), flint().arb(2), None)
+                 for number in (certified.ORDERS - 1, most))
+    assert few > many > 0
+
+
 def test_beyond_the_local_budget_there_is_no_delta():
     assert mechanisms.FiniteRandomizer(UNEVEN).shuffled(1000).certify(5.0, bound="upper") == 0
 

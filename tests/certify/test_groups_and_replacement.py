@@ -52,6 +52,14 @@ def test_a_split_of_more_than_eps_is_refused(monkeypatch):
         shuffle.ClearReports(200, 4).for_group(3).certify(0.4, bound="upper")
 
 
+def test_a_split_with_fewer_than_no_records_is_refused(monkeypatch):
+    group = shuffle.ClearReports(200, 4).for_group(3)
+    monkeypatch.setattr(group._closed, "counts", np.array([5, -2]))
+    monkeypatch.setattr(Chain, "best", lambda chain, eps: (np.array([0.0, eps / 2]), 0.0))
+    with pytest.raises(InfeasibleError, match="too large"):
+        group.certify(0.4, bound="upper")
+
+
 def test_a_group_of_flipped_bits_against_all_datasets():
     n, size, flip, eps = 6, 2, 0.3, 0.2
 

@@ -142,12 +142,12 @@ def test_both_bounds_are_certified(sigma, sensitivity, users, share, delta):
 @pytest.mark.slow
 def test_other_witnesses_give_valid_bounds(monkeypatch):
     protocol = mechanisms.GaussianMechanism(2.0).shuffled(1000)
-    eps = protocol.epsilon(1e-6)
-    kept, lower = certified.chosen, protocol.log_delta(eps, bound="lower")
-    for change in ({"theta": 1.4, "step": 1.0}, {"theta": 0.7, "step": 1.3}):
+    kept, lower = certified.chosen, protocol.log_delta(0.06, bound="lower")
+    for change in ({"theta": 1.4, "step": 1.0}, {"theta": 0.7, "step": 1.3}, {"theta": 1.0, "step": 1.0, "users": 10**6}):
         def other(laws, users, change=change):
             found = kept(laws, users)
-            return found._replace(theta=found.theta * change["theta"], step=found.step * change["step"])
+            return found._replace(theta=found.theta * change["theta"], step=found.step * change["step"],
+                                  users=change.get("users", users))
 
         monkeypatch.setattr(certified, "chosen", other)
         found = certified.interval_every_dataset(protocol, 0.06).value(flint().arb(0.06).exp())

@@ -214,7 +214,7 @@ def _by_sum(pair: Any, factor: Ball, *, near: float, tilt: float) -> Ball:
     flint().ctx.prec = 100 - math.ceil(3 * near)
     t, k, bound, eps = pair.steps, pair.chosen, pair._forms.sum_bound, float(factor.log())
     log_z, outside = bound.parameters(eps, pair._forms.blocks.log_delta(eps))
-    (first, last), z = map(arb, bound.interval(log_z, outside)), arb(log_z).exp()
+    (first, last), z = map(arb, sorted(max(0.0, v) for v in bound.interval(log_z, outside))), arb(log_z).exp()
     log_g = [((-v).exp() * v.bessel_i(0)).log() for v in (first, last)]
     fall, scale, cells = (log_g[0] - log_g[1]) / (last - first), 1 / (z**k * math.comb(t, k)), _cells(pair.mechanism, near)
     rows, law = list[tuple[Ball, Ball]](), list[tuple[Ball, Ball]]()

@@ -56,8 +56,7 @@ def _(protocol: Any) -> Answer:
 @hockey_stick_of.of("ClearReports")
 def _(protocol: Any) -> Answer:
     # This is the pair of the clone bounds for an infinite local budget and clones of probability 2/bins. For one bin, delta is 0.
-    bins = protocol.bins
-    return of_window(protocol.fakes, lambda factor: (arb(2) / max(bins, 2), arb(min(bins - 1, 1)), factor))
+    return of_window(protocol.fakes, lambda factor: (arb(2) / max(protocol.bins, 2), arb(min(protocol.bins - 1, 1)), factor))
 
 
 @hockey_stick_of.computed("GeometricDummies", size=lambda protocol: 100.0, make=Answer)
@@ -311,9 +310,10 @@ def _matrix(protocol: Any, users: int, participation: float,
 
     def rows() -> list[list[Ball]]:
         # The messages of the protocol must be a post-processing of those that are enumerated.
-        if users > protocol.users or participation < protocol.participation or (every and not all(
+        if not 0 < users <= protocol.users or participation < protocol.participation or not all(
                 any(pair == one and all(a >= b for a, b in zip(data, part)) for part, one in chosen or ())
-                for pair in permutations(range(inputs), 2) for data in all_shares(users - 1, inputs))):
+                for pair in permutations(range(inputs), 2) for data in all_shares(users - 1, inputs) if every) or not all(
+                every or sum(data) == users - 1 for data, _ in chosen or ()):
             raise ArithmeticError(f"{users} users of participation {participation!r}, or these datasets, are no stronger protocol")
         return [sent(row, participation) for row in matrix()]
 

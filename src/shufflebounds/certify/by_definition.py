@@ -92,7 +92,7 @@ def of_datasets(reports: Reports, others: int, chosen: Sequence[tuple[Sequence[i
         rows, best = polynomials(), arb(0)
         hidden = (sum(rows[1:], rows[0]) * (arb(1) / inputs)) ** dummies if dummies else flint().arb_poly([1])
         for shares, pair in chosen if chosen is not None else [(shares, None) for shares in all_shares(others, inputs)]:
-            rest = math.prod((row**count for row, count in zip(rows, shares)), start=hidden)
+            rest = math.prod((row**count for row, count in zip(rows, shares, strict=True)), start=hidden)
             wanted = rows if pair is None else [rows[i] for i in pair]
             laws = [[law[k] for k in range(law.degree() + 1)] for law in (rest * row**own for row in wanted)]
             for first, second in permutations(laws, 2) if pair is None else [laws]:

@@ -95,8 +95,7 @@ class Listed:
 def _multisets(outcomes: Outcomes, times: int) -> Outcomes:
     """Return the probabilities of every multiset of `times` independent outcomes."""
     tables = [list(zip(powers(p, times), powers(q, times), strict=True)) for p, q in outcomes]
-    whole = arb(math.factorial(times))
-    return list(drawn(tables, times, lambda one, other: (one[0] * other[0], one[1] * other[1]), (whole, whole)))
+    return list(drawn(tables, times, lambda one, other: (one[0] * other[0], one[1] * other[1]), (arb(math.factorial(times)),) * 2))
 
 
 def _product(parts: Sequence[tuple[Callable[[], Outcomes], int]]) -> Listed:
@@ -171,7 +170,7 @@ def _excess(parts: Sequence[tuple[list[Ball], int]], step: Ball, factor: Ball) -
     """Return E (1 - e^-sum factor)_+ for independent losses; their masses are those of multiples of `step` around 0."""
     whole = math.prod((flint().arb_poly(masses) ** times for masses, times in parts), start=flint().arb_poly([1]))
     end = sum((len(masses) - 1) * times for masses, times in parts)
-    start = max(0, math.floor(end / 2 + float(factor.log() / step)) - 1)
+    start = max(0, math.floor(end / 2 + float(factor.log().lower() / step)) - 1)
     return sum((whole[j] * (1 - factor * ((arb(end) / 2 - j) * step).exp()).max(arb(0)) for j in range(start, end + 1)), arb(0))
 
 
@@ -295,7 +294,7 @@ def _chain(group: Any, one: Bounds, eps: float) -> Answer:
         # delta of every record is 0 at an equal part of the group's pure budget.
         split, counts = [math.nextafter(eps / group.size, 0.0)], [group.size]
     whole = sum(Fraction(at) * many for at, many in zip(split, counts, strict=True))
-    if sum(counts) != group.size or whole > Fraction(eps):
+    if min(counts) < 0 or sum(counts) != group.size or whole > Fraction(eps):
         raise ArithmeticError("the parts of eps are too large")
     listed = {at: list(one(at, True)) for at in split}
     operations = sum(min((way.operations for way in ways[:-1] or ways), default=0.0) for ways in listed.values())

@@ -191,7 +191,7 @@ class IntervalBound(EveryDataset):
         ratios = [ratio(self.zero, self.length, y) for y in self.edges]
         cells = zip(*self.ends, self.ends[0], pairwise(ratios), strict=True)
         law = thinned(_blanket(list(cells), factor), self.share, factor)
-        return LemmaH(chosen([law], self._users)).value(law) / self._users + self.beyond
+        return LemmaH(chosen([law], self._users)._replace(users=self._users)).value(law) / self._users + self.beyond
 
     def ratios(self) -> list[Law]:
         first, second = self.ends
@@ -207,7 +207,7 @@ class IntervalBound(EveryDataset):
         length = self.length
         narrow = 0 * length if self.listed else length / (4 * CELLS)
         ends = [thinned(self.law_a(g, narrow, factor), self.share, factor) for g in (self.zero, length / 2, length)]
-        lemma = LemmaH(chosen(ends, sums.users))
+        lemma = LemmaH(chosen(ends, sums.users)._replace(users=sums.users))
 
         def raised(known: Ball, laws: Iterable[Law]) -> Ball:
             """Return `known`, or if a law exceeds it, slightly more than the largest B_x of the laws."""

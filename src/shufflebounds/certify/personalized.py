@@ -58,8 +58,7 @@ Users = list[tuple[Ball, int]]
 
 def counted(rates: Users) -> list[Ball]:
     """Return the distribution of the number of clones."""
-    capped = [(rate.min(arb(0.5)), many) for rate, many in rates]
-    return polynomial([(1 - 2 * rate, 2 * rate, many) for rate, many in capped])
+    return polynomial([(1 - (2 * rate).min(arb(1)), (2 * rate).min(arb(1)), many) for rate, many in rates])
 
 
 def clone_outcomes(law: Sequence[Ball], odds: Ball, share: Ball | int = 1) -> Outcomes:
@@ -97,7 +96,7 @@ def _laplace(b: Ball, users: Users, reach: float, factor: Ball) -> Iterator[Ball
 
     yield clones(arb(1), slow, 0.0)
     yield clones((1 + small) / (1 + (-b / 2).exp()), slow, 0.0)
-    if reach:
+    if reach > 0:
         beyond = (-b * reach).exp() / 2
         yield clones(1 - beyond * (1 + small), users, reach) + beyond * (1 - factor * small).max(arb(0))
 

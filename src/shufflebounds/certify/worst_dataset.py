@@ -155,6 +155,8 @@ class EveryDataset:
         """Return the upper bound of delta at e^eps = `factor`, with the parameters in `choices`."""
         probability = self.probability(choices, factor)
         weights = self.weights(choices.weights, factor, probability)
+        if not 0 <= 2 * weights.pairs < self._users:
+            raise ArithmeticError(f"{weights.pairs} pairs of {self._users} users are not a witness of this theorem")
         signed, sums = self.signed(weights), choices.sums._replace(users=self._users - 2 * weights.pairs)
         return (1 + 2 * signed) * self.main(factor, sums) + signed * (factor - 1) + self.error(weights, factor, probability)
 
@@ -164,7 +166,7 @@ class EveryDataset:
         if omegas is None:
             omegas = tuple(Fraction(math.comb(pairs, k), pairs**k) for k in range(1, min(pairs, ORDERS) + 1))
         gaps = (abs(one - other) for one, other in itertools.pairwise([Fraction(1), *omegas, Fraction(0)]))
-        steps = [(k, arb(gap.numerator) / arb(gap.denominator)) for k, gap in enumerate(gaps, 1) if k <= ORDERS]
+        steps = [(k, arb(gap.numerator) / arb(gap.denominator)) for k, gap in enumerate(gaps, 1) if weights.omegas or k <= ORDERS]
         spread, less = self.spread(factor), square(factor - 1)
 
         def root(k: int) -> Ball:
@@ -185,7 +187,7 @@ class EveryDataset:
         before = arb(choices.before).exp()
         if choices.blanket is None or not before < factor:
             return None
-        bound = self.blanket(before, choices.blanket)
+        bound = self.blanket(before, choices.blanket._replace(users=self._users))
         if choices.earlier is not None:
             bound = bound.min(self.value(choices.earlier, before))
         return bound / -(arb(choices.before) - factor.log()).expm1()
