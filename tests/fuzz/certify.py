@@ -83,6 +83,12 @@ def _several_steps(r):
     return sampling.RandomAllocation(noise, steps, r.randint(2, min(steps, 6)))
 
 
+def _epochs(r):
+    steps = r.randint(2, 12)
+    noise = r.choice([mechanisms.KaryResponse(2, r.uniform(0.3, 2)), mechanisms.LaplaceMechanism(r.uniform(1, 3))])
+    return sampling.RandomAllocation(noise, steps, r.randint(1, min(steps, 4))).self_compose(r.randint(2, 3))
+
+
 def _listed_inputs(r):
     noise = r.choice([mechanisms.GaussianMechanism(r.uniform(1, 4)), mechanisms.LaplaceMechanism(r.uniform(0.5, 4))])
     inputs = [r.choice([0.25, 1.0, r.uniform(0, 0.9)]) for _ in range(r.randint(0, 2))]
@@ -131,7 +137,7 @@ def _composed(r):
 DRAWS = {
     **{name: example.draw for name, example in EXAMPLES.items()},
     "many clones": _many_clones, "many users": _blankets, "sampled Gaussian": _sampled, "allocated noise": _allocated,
-    "several steps": _several_steps, "shuffled batches": _batches, "listed inputs": _listed_inputs,
+    "several steps": _several_steps, "several epochs": _epochs, "shuffled batches": _batches, "listed inputs": _listed_inputs,
     "noise on an interval": _interval, "shuffled noise": _shuffled_noise, "shuffled RAPPOR": _rappor, "compositions": _composed,
 }
 """Functions of a random generator: one for each class, and one for each family of certificates of many users or releases."""
