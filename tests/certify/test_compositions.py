@@ -10,6 +10,7 @@ import pytest
 from shufflebounds import CertificateGap, InfeasibleError, mechanisms, shuffle
 from shufflebounds.certify import bounds_of, compositions
 from shufflebounds.certify.balls import certified, flint
+from shufflebounds.interop.distributions import _LossPair
 from shufflebounds.profile import Composition
 from shufflebounds.profile.profile import DominatingPair
 from tests.strategies import slow
@@ -226,3 +227,13 @@ def test_two_releases_of_clones_of_many_users():
         ball = composed.certify(eps)
         assert ball.rel_accuracy_bits() > 49
         assert composed.log_delta(eps, bound="lower") <= float(ball.log()) <= composed.log_delta(eps)
+
+
+@pytest.mark.parametrize("p", [(0.2, 0.299, 0.3, 0.2), (0.1, 0.3, 0.3, 0.2999)])
+def test_losses_of_another_program_are_not_put_on_a_lattice(p):
+    """Their masses need not sum to 1: the bounds on a lattice were 0.416 below 0.344, and 0.437 above 0.460."""
+    losses = _LossPair(tuple(map(math.log, p)), tuple(math.log(x) - loss for x, loss in zip(p, (-1.0, -0.2, 0.3, 1.1))))
+    both = Composition(((losses, 2), (mechanisms.GaussianMechanism(1.5), 1)))
+    for bound in ("lower", "upper"):
+        with pytest.raises(TypeError, match="another program"):
+            both.certify(0.0, bound=bound)

@@ -20,7 +20,7 @@ _Result = TypeVar("_Result")
 OPERATIONS = 100.0
 """Estimated ball operations for one outcome of a pair, including its two probabilities."""
 
-REASONS = {"AccountingProfile": "the numbers of another program are not recomputed",
+REASONS = {**dict.fromkeys(("AccountingProfile", "_LossPair"), "the numbers of another program are not recomputed"),
            "DensityRandomizer": "no family of certificates integrates a density that is given as a function",
            **dict.fromkeys(("_Guarantee", "RealSum", "ShuffledBatches"), "it has two bounds")}
 """Classes without a certificate, with the reason."""

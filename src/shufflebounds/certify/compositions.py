@@ -148,6 +148,10 @@ def curve_of(profile: Any) -> tuple[float, Callable[[float], Curve]]:
     return answer.operations, lambda far: answer.value
 
 
+# The masses on a lattice are those of distributions whose sums are 1, which lists of another program need not be.
+curve_of.of("_LossPair")(outcomes_of.default)  # type: ignore[arg-type]
+
+
 def _largest(pairs: Sequence[Listed]) -> Curve:
     return lambda x: larger(*(pair.value(x) for pair in pairs))
 
@@ -262,8 +266,7 @@ def _gaussian(profile: Any, times: int) -> tuple[Part, bool | None] | None:
 def _difference(protocol: Any) -> list[Bits]:
     """Return the distribution of the difference of two counts that all records of a group change alike."""
     if "ClearReports" in kinds_of(protocol):
-        share = arb(1) / protocol.bins
-        return [(share, 1 - 2 * share, share, protocol.fakes)]
+        return [(arb(1) / protocol.bins, 1 - arb(2) / protocol.bins, arb(1) / protocol.bins, protocol.fakes)]
     gamma = arb(protocol.gamma)
     return [(gamma, 1 - gamma, protocol.users), (1 - gamma, gamma, protocol.users)]
 
