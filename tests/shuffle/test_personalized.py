@@ -746,5 +746,5 @@ def test_users_with_far_more_noise_do_not_hide_the_test_of_a_target():
     # probability about 1/2, replaces the target's. The grid of thresholds had the scale of the largest noise only.
     profile = PersonalizedClones.laplace([1e-3, 5.0])
     assert profile.delta(0.0, bound="lower") == pytest.approx((1 - math.exp(-2.5)) / 2, rel=1e-3)
-    with pytest.raises(ValueError, match="5e-324|4.94066e-324"):
+    with pytest.raises(ValueError, match="eps holds"):
         PersonalizedClones.laplace([5e-324, 5.0])

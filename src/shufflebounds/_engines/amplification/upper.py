@@ -13,7 +13,7 @@ from shufflebounds._base.types import FloatArray
 from shufflebounds._engines.amplification.lower import LowerBounds
 from shufflebounds._engines.amplification.randomizer_laws import Distributions
 from shufflebounds._engines.amplification.two_users import TwoUsers
-from shufflebounds._engines.datasets.boxes import LITTLE_WORK, WORK, BoxesOfDatasets, most_in_boxes
+from shufflebounds._engines.datasets.boxes import LITTLE_WORK, WORK, BoxesOfDatasets, most_in_boxes, with_equal_values
 from shufflebounds._engines.datasets.enumerated import MixedData, merged_outputs
 from shufflebounds._engines.datasets.every import Shares, extreme_rows, most_enumerated
 from shufflebounds._engines.datasets.largest_sum import single_bounds
@@ -253,9 +253,9 @@ class _StrongerProtocols:
     """The protocols with the matrix `rows` and at most `users` users, as far as their datasets can be searched."""
 
     def __init__(self, laws: Distributions, rows: FloatArray, users: int) -> None:
-        self._laws, self.rows = laws, rows
+        self._laws, self.rows = laws, with_equal_values(rows)
         self.fewest = min(most_enumerated(rows), users)
-        self.most = max(min(most_in_boxes(rows), users), self.fewest)
+        self.most = max(min(most_in_boxes(self.rows), users), self.fewest)
         self._made: dict[int, _Stronger] = {}
 
     def of(self, users: int) -> _Stronger:

@@ -167,7 +167,7 @@ def thresholds(population: Population, budget: float) -> list[float]:
     sketch = population.sketch
     # The standard deviations of the noise of most users and of the target may differ by orders of magnitude.
     scales = 1 / np.maximum(np.unique([float(sketch.middle.min()), budget]), TINY)
-    tried = np.unique([(np.linspace(-2 * scale, 1 + 2 * scale, TRIED), 1 + np.geomspace(2, 1000, TRIED) * scale) for scale in scales])
+    tried = np.unique([(np.linspace(-2 * each, 1 + 2 * each, TRIED), 1 + np.geomspace(2, 1000, TRIED) * each) for each in scales])
     below, above = (np.array(sides) for sides in zip(*(population.family.cut(sketch.middle, at) for at in tried)))
     own = [np.array([float(population.family.cut(np.array([budget]), at - value)[1][0]) for at in tried]) for value in (0.0, 1.0)]
     variance = (below * above) @ sketch.counts

@@ -37,7 +37,7 @@ from shufflebounds._base.search import least_int
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._engines.datasets.every import Shares, multiset_error, one_message_less
 
-__all__ = ["LITTLE_WORK", "WORK", "BoxesOfDatasets", "Covered", "most_in_boxes"]
+__all__ = ["LITTLE_WORK", "WORK", "BoxesOfDatasets", "Covered", "most_in_boxes", "with_equal_values"]
 
 WORK, LITTLE_WORK = 2**25, 2**21
 """Largest numbers of products of one search, which take about 0.2 s and 0.02 s; the second is for samples of a curve. Raised:
@@ -83,7 +83,7 @@ class _Box(NamedTuple):
 class BoxesOfDatasets:
     """Upper bounds of delta over every dataset, by the search of the module docstring.
 
-    `rows` are the distributions of the outputs for each input, with relative errors of at most 8 ULP. `users` >= 2 includes the
+    `rows` are the distributions of the outputs for each input, with relative errors of at most 12 ULP. `users` >= 2 includes the
     target and is at most `most_in_boxes`.
     """
 
@@ -92,7 +92,8 @@ class BoxesOfDatasets:
         self._exchangeable = _exchangeable(rows)
         self._pairs = _target_pairs(rows)
         self._laws: Kept[Shares, FloatArray] = Kept(LARGE_TABLE_SIZE, lambda law: law.size)
-        self._error = multiset_error(rows.shape, users)
+        # `multiset_error` is for errors of 8 ULP.
+        self._error = multiset_error(rows.shape, users) + 4 * ULP * (users + 1)
 
     @kept(4 * MANY)
     def upper(self, eps: float, attained: float = -math.inf, useful: float = 0.0, most_work: int = WORK) -> tuple[float, bool]:
@@ -218,6 +219,18 @@ def most_in_boxes(rows: FloatArray) -> int:
                        or _BOXES * each * math.comb(users + outputs - 1, outputs - 1) > WORK, 2)
     assert beyond is not None
     return beyond - 1
+
+
+def with_equal_values(rows: FloatArray) -> FloatArray:
+    """Return the matrix with the smallest of all values that differ by up to 4 ULP in place of each of them.
+
+    Rounding may destroy the symmetries of a matrix, for example if its rows are divided by their sums.
+    """
+    values, place = np.unique(rows, return_inverse=True)
+    for i in range(1, values.size):
+        if values[i] <= values[i - 1] * (1 + 4 * ULP):
+            values[i] = values[i - 1]
+    return np.asarray(values[place].reshape(rows.shape))
 
 
 def symmetries(rows: FloatArray) -> tuple[tuple[int, ...], ...]:
