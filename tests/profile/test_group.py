@@ -239,6 +239,23 @@ def test_groups_may_be_composed_in_either_order():
     assert "order: the releases are composed" in each.explain(0.5)
 
 
+def test_groups_of_groups_may_be_composed_in_either_order():
+    """The group of a composition of groups was twice as large as needed, and two ways to form a group could not be composed."""
+    one = KaryResponse(4, 0.3)
+    pairs, six = one.for_group(2).self_compose(2).for_group(3), one.for_group(6)
+    assert pairs.self_compose(2).delta(0.5) <= one.self_compose(4).for_group(6).delta(0.5) * (1 + 1e-6)
+    mixed = pairs.compose(six)
+    assert mixed.delta(5.0, bound="lower") <= mixed.delta(5.0) < 1
+
+
+def test_lower_bounds_of_groups_in_either_order():
+    """One record alone has a positive delta at every eps below the sum of the budgets; the answer was 2e-16."""
+    one, size, times = KaryResponse(4, 0.3), 2, 3
+    each, whole = one.for_group(size).self_compose(times), one.self_compose(times).for_group(size)
+    assert each.epsilon(0.0, bound="lower") == pytest.approx(0.9)
+    assert each.delta(0.5, bound="lower") >= whole.delta(0.5, bound="lower") * (1 - 1e-12)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("parts", [[SAMPLES], [(KaryResponse(4, 0.1), 2), (GaussianMechanism(3.0), 1)]])
 def test_every_bound_of_groups_in_either_order(parts):

@@ -874,10 +874,12 @@ class Composition(PrivacyProfile):
     def _whole_group(self) -> Group | None:
         """The group of the composition for one record, if the releases are groups of one size and the bounds of some are chains."""
         groups = [(part, times) for part, times in self.factors if isinstance(part, Group) and part.size > 1]
-        if len(groups) < len(self.factors) or all(part._known.above is not None for part, _ in groups):
+        # A group of a composition of groups has as many people as another group of a different size.
+        sizes = {part.size for part, _ in groups}
+        if len(groups) < len(self.factors) or len(sizes) > 1 or all(part._known.above is not None for part, _ in groups):
             return None
         inner = tuple((part.profile, times) for part, times in groups)
-        return Composition(inner, self.rtol).for_group(self._people)
+        return Composition(inner, self.rtol).for_group(*sizes)
 
     @cached_property
     def _product(self) -> Product:

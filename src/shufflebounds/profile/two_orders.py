@@ -18,14 +18,14 @@ class TwoOrders(ClosedForms):
 
     The profile `each` composes the bounds of the groups. The profile `whole` is the group of the composition for one record. Every
     release is a mechanism with the guarantee for one record, and the same records change in all releases. So the upper bounds of
-    both profiles hold for the same releases. The lower bounds are those of `each`.
+    both profiles hold for the same releases. The lower bounds are those of `whole`: the larger ones of `each` and of one record.
     """
 
     def __init__(self, each: Any, whole: Any) -> None:
         self.each, self.whole = each, whole
 
     def _profiles(self, upper: bool) -> tuple[Any, ...]:
-        return (self.whole, self.each) if upper else (self.each,)
+        return (self.whole, self.each) if upper else (self.whole,)
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
         return IntervalArray(self.side(eps, False), self.side(eps, True))
@@ -55,10 +55,10 @@ class TwoOrders(ClosedForms):
 
     def loss_tail(self, eps: FloatArray, upper: bool) -> IntervalArray:
         tails = [one._loss_tail(eps, upper) for one in self._profiles(upper)]
-        return IntervalArray(tails[-1].lower, np.min([tail.upper for tail in tails], axis=0))
+        return IntervalArray(tails[0].lower, np.min([tail.upper for tail in tails], axis=0))
 
     def last_positive(self, pure: float) -> float:
-        return float(self.each._last_positive(pure))
+        return float(self.whole._last_positive(pure))
 
     @property
     def eps_scale(self) -> float:
