@@ -187,6 +187,21 @@ def test_every_dataset_of_kary_response(bins, users, share):
         assert_certified(protocol, eps, worst(rows, users - 1, records, eps))
 
 
+def test_every_dataset_of_subset_selection():
+    """A message is a set of two of three bins; sets with the user's bin have the larger probability."""
+    protocol, odds = mechanisms.SubsetSelection(3, 2.0, 2).shuffled(4), mp.exp(2)
+    rows = [{chosen: (odds if x in chosen else 1) / (2 * odds + 1) for chosen in itertools.combinations(range(3), 2)}
+            for x in range(3)]
+    assert_certified(protocol, 0.5, worst(rows, 3, records, 0.5))
+
+
+@pytest.mark.parametrize(("users", "eps", "seconds"), thinned([(8, 1.0, 1.0), (15, 2.7, 10.0)], 2))
+def test_datasets_of_bins_that_are_alike_are_listed_up_to_their_order(users, eps, seconds):
+    """All datasets would take twice the time for 8 users, and those of the search nine times the time for 15 users."""
+    ball = mechanisms.SubsetSelection(4, 3.0, 3).shuffled(users).certify(eps, bound="upper", seconds=seconds)
+    assert ball.rel_accuracy_bits() > 40
+
+
 @pytest.mark.slow
 def test_eight_bins_are_enumerated_up_to_their_order():
     protocol = mechanisms.KaryResponse(8, 1.0).shuffled(3)

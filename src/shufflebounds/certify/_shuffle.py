@@ -229,10 +229,8 @@ def _(protocol: Any) -> Callable[[int], Answer] | None:
 
 @hockey_stick_of.of("Shuffled")
 def _(protocol: Any) -> Answer:
-    if protocol._exact is not None:
-        return hockey_stick_of.default(protocol)
-    if protocol._message is not None:
-        return hockey_stick_of(protocol._message)
+    if protocol._exact is not None or protocol._message is not None:
+        return hockey_stick_of.default(protocol) if protocol._exact is not None else hockey_stick_of(protocol._message)
     if protocol._bounds.mixed is None:
         raise NoCertificateError("it has two bounds")
     return _matrix(protocol, protocol.users, protocol.participation)
@@ -291,8 +289,7 @@ def _lower(protocol: Any, eps: float) -> Iterator[Answer]:
         for (i, j), k in product(laws.pairs, laws.others or range(len(laws.rows))):
             here = sum(square(a - factor * b) / m for a, b, m in zip(*(laws.rows[x] for x in (i, j, k)), strict=True) if m > 0)
             candidates.append((abs(float(here.upper().log()) - moment), family, (i, j), k))
-    candidates.sort(key=lambda one: one[0])
-    for _, family, pair, k in candidates[:6]:
+    for _, family, pair, k in sorted(candidates, key=lambda one: one[0])[:6]:
         yield from _sums(protocol, family, [pair], k)
 
 
@@ -304,15 +301,19 @@ def _matrix(protocol: Any, users: int, participation: float,
     post-processing: docs/theorems/worst-dataset).
     """
     inputs, outputs, matrix = matrix_of(protocol.randomizer)
-    if chosen is None and "KaryResponse" in kinds_of(protocol.randomizer):
-        # By symmetry, the target has the bins 0 and 1, and the order of the other bins does not matter.
-        chosen = [(shares, (0, 1)) for shares in all_shares(users - 1, inputs) if [*shares[2:]] == sorted(shares[2:])]
+    # If every permutation of the bins permutes the outputs, the target has the bins 0 and 1, and the order of the others is free.
+    alike = bool({"KaryResponse", "SubsetSelection", "UnaryEncoding"} & {*kinds_of(protocol.randomizer)})
+    pairs = [(0, 1)] if alike else list(permutations(range(inputs), 2))
+    if alike and (every or chosen is None):
+        chosen = [(data, pair) for data, pair in chosen or product(all_shares(users - 1, inputs), pairs)
+                  if pair in pairs and [*data[2:]] == sorted(data[2:])]
 
     def rows() -> list[list[Ball]]:
         # The messages of the protocol must be a post-processing of those that are enumerated.
         if not 0 < users <= protocol.users or participation < protocol.participation or not all(
                 any(pair == one and all(a >= b for a, b in zip(data, part)) for part, one in chosen or ())
-                for pair in permutations(range(inputs), 2) for data in all_shares(users - 1, inputs) if every) or not all(
+                for pair in pairs for data in all_shares(users - 1, inputs)
+                if every and (not alike or [*data[2:]] == sorted(data[2:]))) or not all(
                 every or sum(data) == users - 1 for data, _ in chosen or ()):
             raise ArithmeticError(f"{users} users of participation {participation!r}, or these datasets, are no stronger protocol")
         return [sent(row, participation) for row in matrix()]

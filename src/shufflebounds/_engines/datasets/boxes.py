@@ -145,8 +145,14 @@ class BoxesOfDatasets:
         """Return the datasets that prove the bound of :meth:`upper`, for each ordered pair of the target's inputs."""
         inputs = range(len(self.rows))
         orders = list(permutations(inputs)) if self._exchangeable else symmetries(self.rows)
+        found, parts = self.covered(eps, attained, useful).parts, list[tuple[Shares, Pair]]()
+        for pair in self._pairs:
+            # Every dataset that contains another one of the list is left out.
+            lows = np.unique([low for low, one in found if one == pair], axis=0)
+            fewest = [row for i, row in enumerate(lows) if not (np.delete(lows, i, axis=0) <= row).all(axis=1).any()]
+            parts += [(tuple(row.tolist()), pair) for row in fewest]
         return list({(tuple(low[order.index(x)] for x in inputs), (order[a], order[b])): None
-                     for low, (a, b) in self.covered(eps, attained, useful).parts for order in orders})
+                     for low, (a, b) in parts for order in orders})
 
     def _halves(self, box: _Box, others: int) -> Iterator[tuple[Shares, Shares]]:
         """Yield the lower and the upper corners of the two halves of a box."""
