@@ -39,6 +39,10 @@ _WORTHWHILE = 0.02
 _WORTHWHILE; with fewer outputs, by more than SEARCH_GAP. Raised: less tight bounds of few users, which may rise with the number of
 users. Lowered: longer run time, and bounds that take longer to certify."""
 
+_NUMBERS = sorted({round(2 ** (i / 6)) for i in range(6, 121)})
+"""Numbers of users of the stronger protocols whose datasets are searched. More numbers: longer run time. Fewer numbers: bounds that
+may rise with the number of users."""
+
 _FEW_OF_NOISE = 64
 """Largest number of users for which the bound for two users of normal noise is computed; for more users, other bounds are smaller.
 Up to this expected number of messages the blanket is computed, too. Raised: longer run time. Lowered: less tight bounds of few
@@ -141,11 +145,13 @@ class UpperBounds:
         """Yield stronger protocols with the smallest bound of log delta that was known before, and with the bound of each."""
         smallest = min((value for _, value in named), default=0.0)
         for protocols in self._stronger_protocols:
-            for users in protocols.numbers(eps, smallest, effort):
+            for users in protocols.numbers(effort):
                 protocol = protocols.of(users)
-                value, _ = protocol.log_delta(eps, smallest, effort)
+                value, settled = protocol.log_delta(eps, smallest, effort)
                 yield protocol, smallest, value
                 smallest = min(smallest, value)
+                if settled:
+                    break
 
     def _without_stronger(self, eps: float, search: bool, effort: Effort) -> list[tuple[str, float]]:
         """Return the bounds of `_named` except those of a search over datasets."""
@@ -264,23 +270,15 @@ class _StrongerProtocols:
             self._made[users] = _Stronger(self.rows, users, LowerBounds(self._laws, users, None))
         return self._made[users]
 
-    def numbers(self, eps: float, smallest: float, effort: Effort) -> Iterator[int]:
-        """Yield the numbers of users whose bounds are to be used.
+    def numbers(self, effort: Effort) -> list[int]:
+        """Return the numbers of users whose bounds are to be used, in decreasing order, until one of them is settled.
 
-        The first number is the largest one. If its search does not find the maximum, bisection finds a number for which the search
-        does, or for which delta of a known dataset is not below the known bound. So the bound rarely rises with the number of
-        users, although a search for more users takes more work. The smallest number is that of an enumeration.
+        A search for more users takes more work, so it may end with a larger bound than a search for fewer users. The numbers
+        between the largest and the smallest one, which is that of an enumeration, are from a list that does not depend on the
+        number of users of the protocol. So the bound rarely rises with the number of users.
         """
-        low, high = self.fewest, self.most
-        yield high
-        if self.of(high).log_delta(eps, smallest, effort)[1]:
-            return
-        while effort is Effort.FINE and high - low > max(1, high // 8):
-            middle = (low + high) // 2
-            yield middle
-            low, high = (middle, high) if self.of(middle).log_delta(eps, smallest, effort)[1] else (low, middle)
-        if low == self.fewest < high:
-            yield low
+        between = [users for users in _NUMBERS if self.fewest < users < self.most] if effort is Effort.FINE else []
+        return sorted({self.fewest, *between, self.most}, reverse=True)
 
 
 class _Stronger:
@@ -291,10 +289,10 @@ class _Stronger:
         self._gain = _WORTHWHILE if rows.shape[1] > 3 else SEARCH_GAP
 
     def log_delta(self, eps: float, smallest: float, effort: Effort) -> tuple[float, bool]:
-        """Return an upper bound of log delta, and whether it is the maximum for this number of users.
+        """Return an upper bound of log delta, and whether no search for fewer users can clearly reduce the known bounds.
 
-        If the search over datasets is not worth its time, the bound is inf. One dataset is evaluated in microseconds; if its delta
-        is close to the known bound, no search, of about 0.1 s, is needed.
+        This is so if the bound is the maximum for this number of users, or if delta of a known dataset is close to the known bound.
+        In the latter case the search, of about 0.1 s, is not worth its time, and the bound is inf.
         """
         attained = self._largest_known(eps)
         if attained >= smallest - self._gain:
