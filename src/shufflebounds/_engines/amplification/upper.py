@@ -165,10 +165,14 @@ class UpperBounds:
         return named
 
     def witnesses(self, eps: float) -> list[tuple[int, list[tuple[Shares, tuple[int, int]]]]]:
-        """Return the number of users of each stronger protocol, and datasets that prove its bound (`BoxesOfDatasets.witness`)."""
+        """Return the number of users of the stronger protocol with the smallest bound, and datasets that prove this bound
+        (`BoxesOfDatasets.witness`); or an empty list.
+        """
         eps = min(eps, LARGEST_EXPONENT)
-        searched = self._searched(eps, self._without_stronger(eps, True, Effort.FINE), Effort.FINE)
-        return [(protocol.users, protocol.witness(eps, smallest)) for protocol, smallest, value in searched if value < math.inf]
+        searched = list(self._searched(eps, self._without_stronger(eps, True, Effort.FINE), Effort.FINE))
+        # Larger bounds are not stated, so their datasets prove nothing.
+        protocol, smallest, value = min(searched, key=lambda one: one[2], default=(None, 0.0, math.inf))
+        return [(protocol.users, protocol.witness(eps, smallest))] if protocol is not None and value < math.inf else []
 
     @cached_property
     def heavy(self) -> bool:
