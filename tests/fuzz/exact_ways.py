@@ -20,30 +20,40 @@ def _all_pairs(laws):
     return [(a.ravel(), b.ravel()) for a, b in itertools.permutations(laws, 2)]
 
 
-def _poisson_binomial(chances):
+def _sum_of_bits(chances):
+    """Return the distribution of a sum of independent bits from the probabilities of 0 and of 1 of each bit.
+
+    Both are given because 1 - (1 - q) has a rounding error of 6e-17, which e^eps multiplies in P - e^eps Q.
+    """
     law = np.ones(1)
-    for p in chances:
-        law = np.convolve(law, [1 - p, p])
+    for bit in chances:
+        law = np.convolve(law, bit)
     return law
+
+
+def _flipped(q):
+    """Return the probabilities of 0 and of 1 of a flipped bit with value 0, and of one with value 1."""
+    return (1 - q, q), (q, 1 - q)
 
 
 def _bits_ways(profile):
     others = profile.users - 1
     held = range(others + 1) if profile.ones == "worst" else [profile.ones]
-    q, pairs = profile.flip, []
+    unset, set_ = _flipped(profile.flip)
+    pairs = []
     for ones in held:
-        rest = [1 - q] * ones + [q] * (others - ones + profile.fakes)
-        zero, one = (_poisson_binomial([p, *rest]) for p in (q, 1 - q))
+        rest = [set_] * ones + [unset] * (others - ones + profile.fakes)
+        zero, one = (_sum_of_bits([bit, *rest]) for bit in (unset, set_))
         pairs += [(zero, one), (one, zero)]
     return [pairs]
 
 
 def _sums_of_bins(held, profile):
     """Return the distribution of the sums of all bins, over all possible sums, if the users' values are in the bins `held`."""
-    q = profile.flip
+    unset, set_ = _flipped(profile.flip)
     out = np.ones(1)
     for one in range(profile.bins):
-        out = np.multiply.outer(out, _poisson_binomial([1 - q if bin == one else q for bin in held]))
+        out = np.multiply.outer(out, _sum_of_bits([set_ if bin == one else unset for bin in held]))
     return out.ravel()
 
 
@@ -124,6 +134,6 @@ def exact_ways(profile):
     if isinstance(profile, shuffle.ShuffledBits) and profile.users <= 5:
         return _bits_ways(profile)
     if isinstance(profile, shuffle.BinomialNoise) and profile.trials <= 30:
-        law = _poisson_binomial([profile.prob] * profile.trials)
+        law = _sum_of_bits([(1 - profile.prob, profile.prob)] * profile.trials)
         return [_all_pairs([np.pad(law, (0, 1)), np.pad(law, (1, 0))])]
     return known[type(profile)]() if type(profile) in known else None
