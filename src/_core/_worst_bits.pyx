@@ -800,7 +800,6 @@ cdef bint c_worst_log_delta(double others, double fakes, double width, double fl
     of.others, of.fakes, of.width, of.flip, of.eps, of.gap = others, fakes, width, flip, eps, gap
     of.enough, of.expansion, of.phases, of.smooth = -INFINITY, NULL, NULL, False
     to.rtol, to.deep, to.loose = 0.6e-3 if others + 1 > SMALL else 1e-9, 0.6e-5 if others + 1 > SMALL else 0, loose
-    close = to
     heap.items, heap.size, heap.room = NULL, 0, 0
     lower[0] = upper[0] = -INFINITY
     pieces[0].first, pieces[0].last, pieces[0].bound = 0, others, INFINITY
@@ -829,6 +828,8 @@ cdef bint c_worst_log_delta(double others, double fakes, double width, double fl
         # the worst case at eps = 0
         enclose(&of, floor(0.5 * others), 0, &stray, &enough, &near)
         lower[0], best = fmax(lower[0], stray), fmax(best, enough)
+    # Not larger than the tolerance of a scan: otherwise `enclose` could return a bound that is too large for the scan, at any length.
+    close = to
     if width == 1 and others + 1 > SMALL and loose == 0:
         close.rtol, close.deep, most = CLOSE, 0, MOST_DIVIDED
     of.enough = within(fmax(best, pieces[0].high), &close)
