@@ -951,12 +951,6 @@ cdef struct Bits:
 cdef double bits_side(double eps, bint upper, const void *law) noexcept nogil:
     cdef const Bits *bits = <const Bits *> law
     cdef double low = -INFINITY, high = -INFINITY, gap = (bits.head - eps) + bits.rest
-    # at eps = 0 all datasets have similar values; bounds with a larger gap most often suffice
-    if eps == 0:
-        if not c_worst_log_delta(bits.others, bits.fakes, 1, bits.flip, eps, gap, 1e-9, &low, &high):
-            return 0 if upper else -INFINITY
-        if high <= bits.target or low > bits.target:
-            return fmin(0, high if upper else low)
     if gap > 0 and not c_worst_log_delta(bits.others, bits.fakes, 1, bits.flip, eps, gap, 0, &low, &high):
         return 0 if upper else -INFINITY
     return fmin(0, high if upper else low)
