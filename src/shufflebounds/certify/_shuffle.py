@@ -311,8 +311,8 @@ def _matrix(protocol: Any, users: int, participation: float,
     def rows() -> list[list[Ball]]:
         # The messages of the protocol must be a post-processing of those that are enumerated.
         if not 0 < users <= protocol.users or participation < protocol.participation or not all(
-                any(pair == one and all(a >= b for a, b in zip(data, part)) for part, one in chosen or ())
-                for pair in pairs for data in all_shares(users - 1, inputs) if every and (not alike or [*data[2:]] == sorted(data[2:]))
+                any(pair == one and all(a >= b for a, b in zip(own, part)) for part, one in chosen or ())
+                for pair in pairs for own in all_shares(users - 1, inputs) if every and (not alike or [*own[2:]] == sorted(own[2:]))
         ) or not all(every or sum(data) == users - 1 for data, _ in chosen or ()):
             raise ArithmeticError(f"{users} users of participation {participation!r}, or these datasets, are no stronger protocol")
         return [sent(row, participation) for row in matrix()]
