@@ -46,7 +46,7 @@ compared. There the second bound, the maximum over real thresholds, is the resul
 the best real one. With u = sigma |theta|, Mills' ratio M and normal noise, the divergence is proportional to 1 - u M(u) there, and
 its second derivative in k to -1/sigma^2. So the gap is about 1/(8 sigma^2 (1 - u M(u))) <= (3 + u^2)/(8 sigma^2) at most, because
 u M(u) <= 4 u/(3 u + sqrt(u^2 + 8)). It is most often a tenth of this, because one of the many datasets nearly attains the bound.
-Measured: the gap less 1e-9 was at most 1.1 times this limit in 100,000 cases with log delta above -1000, and 1.8 times below. Both
+The measured gap less 1e-9 was at most 1.1 times this limit in 100,000 cases with log delta above -1000, and 1.8 times below. Both
 bounds are valid whether the limit holds or not: the upper bound is the maximum over real thresholds, and the lower bound that of a
 dataset and a whole threshold.
 Other tolerances. If `loose` is positive or width > 1, or after MOST_DIVIDED intervals, the tolerance is 0.6e-3 in log delta, or
