@@ -24,8 +24,9 @@ from shufflebounds._engines.excess.excess_law import ExcessLaw
 __all__ = ["EVERY", "MESSAGE", "UpperBounds"]
 
 _HIDDEN = 4.0
-"""The datasets of u <= n users are enumerated for an upper bound only if n min_x R_x(y) < _HIDDEN u max_x R_x(y) for some output y,
-where R_x(y) is its probability for the input x; otherwise the enumerated bound is larger than the bound by the privacy blanket.
+"""The datasets of fewer users are searched for an upper bound only if n min_x R_x(y) < _HIDDEN u max_x R_x(y) for some output y,
+where R_x(y) is its probability for the input x and u the largest number of users whose datasets are enumerated; otherwise the
+bound by the privacy blanket is smaller.
 Lowered: the bound may rise with the number of users. Raised: arrays of shuffled matrices take five times as long."""
 
 _CLEARLY = 0.2
@@ -255,8 +256,8 @@ class UpperBounds:
             return ()
         matrices = [extreme_rows(merged_outputs(rows)) for rows in (thinned, *([matrix] if self._laws.participation < 1 else []))]
         protocols = (_StrongerProtocols(self._laws, rows, self._users) for rows in matrices)
-        return tuple(one for one in protocols if one.most > 1 and
-                     (self._users * one.rows.min(axis=0) < _HIDDEN * one.most * one.rows.max(axis=0)).any())
+        return tuple(one for one in protocols if one.most > 1 and (one.most == self._users or (
+            self._users * one.rows.min(axis=0) < _HIDDEN * one.fewest * one.rows.max(axis=0)).any()))
 
 
 class _StrongerProtocols:

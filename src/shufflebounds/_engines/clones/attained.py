@@ -55,6 +55,10 @@ a larger lower bound for few users, and a longer run time."""
 TRIED = 128
 """Number of candidate thresholds from which the thresholds of EXCEEDED are chosen."""
 
+FAR_APART = 10.0
+"""Ratio of budgets above which thresholds of the scale of the target's noise are tried, too. Raised: a smaller lower bound for the
+users with the least noise. Lowered: twice the run time for more populations."""
+
 
 def attained_pairs(population: Population, place: int) -> list[tuple[DominatingPairInfo, DominatingPairInfo]]:
     """Return (P, Q) and (Q, P) of each attained pair for a target with the distinct budget of index `place`; none for too many
@@ -164,10 +168,16 @@ def _known(atoms: LossAtoms, pure: float) -> DominatingPairInfo:
 
 def thresholds(population: Population, budget: float) -> list[float]:
     """Return thresholds for a target: the best for many users, and one for each expected number in EXCEEDED of users above it."""
+    widest = max(float(population.sketch.middle.min()), TINY)
+    # If the noise of some users has a far larger scale than the target's, no threshold of its grid is close to the target's inputs.
+    scales = [1 / widest, *([1 / budget] if budget > FAR_APART * widest else [])]
+    return [*dict.fromkeys(at for scale in scales for at in _of_scale(population, budget, scale))]
+
+
+def _of_scale(population: Population, budget: float, scale: float) -> list[float]:
+    """Return the thresholds that are chosen from the grid of one scale of noise."""
     sketch = population.sketch
-    # The standard deviations of the noise of most users and of the target may differ by orders of magnitude.
-    scales = 1 / np.maximum(np.unique([float(sketch.middle.min()), budget]), TINY)
-    tried = np.unique([(np.linspace(-2 * each, 1 + 2 * each, TRIED), 1 + np.geomspace(2, 1000, TRIED) * each) for each in scales])
+    tried = np.concatenate([np.linspace(-2 * scale, 1 + 2 * scale, TRIED), 1 + np.geomspace(2, 1000, TRIED) * scale])
     below, above = (np.array(sides) for sides in zip(*(population.family.cut(sketch.middle, at) for at in tried)))
     own = [np.array([float(population.family.cut(np.array([budget]), at - value)[1][0]) for at in tried]) for value in (0.0, 1.0)]
     variance = (below * above) @ sketch.counts
