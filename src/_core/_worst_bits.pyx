@@ -389,7 +389,7 @@ cdef void expand(Expansion *out, double bits, double flip, double eps, double ga
         out.slack = fmax(out.slack, 16 * UNIT * fabs(out.theta * d) * bits)
         out.exponent[i] = -(c_deviance(p[i] * shrink / x, p[i], d) + c_deviance(q[i] / x, q[i], -d))
         var[i] = p[i] * q[i] * shrink / (x * x)
-    # the interval, longer at both ends by so much that the variance changes by about a quarter
+    # the interval is extended at both ends until the variance has changed by about a quarter
     d = 0.25 * (first * var[1] + (bits - first) * var[0]) / fabs(var[1] - var[0]) if last < bits else 0
     out.first, out.last = fmax(first - d, 0), fmin(last + d, bits)
     most = out.last * var[1] + (bits - out.last) * var[0]
@@ -490,7 +490,7 @@ cdef double expanded(const Expansion *of, double first, double last, double *rem
 
     *remains is the part of its gap that shorter intervals do not reduce, and *peak is about the m of the maximum.
     """
-    cdef double mid = 0.5 * (first + last), wide = 0.5 * (last - first), largest, e, turn, change, x, blur, spread
+    cdef double mid = 0.5 * (first + last), wide = 0.5 * (last - first), largest, e, turn, change, x, error, spread
     cdef double[4] c
     cdef double[2] top
     cdef int i, j
@@ -501,8 +501,8 @@ cdef double expanded(const Expansion *of, double first, double last, double *rem
             c[i] = at.a[i] + (wide if j else -wide) * at.b[i]
         top[j] = largest_cubic(c, -of.reach - CENTRE, of.reach - CENTRE) + at.rest
     e = mid * of.exponent[1] + (of.bits - mid) * of.exponent[0]
-    blur = UNIT * (64 + 32 * fabs(e)) + of.slack
-    remains[0] = at.fixed / at.a[0] + blur if at.a[0] > 0 else INFINITY
+    error = UNIT * (64 + 32 * fabs(e)) + of.slack
+    remains[0] = at.fixed / at.a[0] + error if at.a[0] > 0 else INFINITY
     peak[0] = mid
     if not fmin(top[0], top[1]) > 0:
         return INFINITY
@@ -517,7 +517,7 @@ cdef double expanded(const Expansion *of, double first, double last, double *rem
     else:
         x = 1 if turn + log1p(change) > log1p(-change) - turn else -1
     peak[0] = mid + x * wide
-    largest += e + log(0.5 * (top[0] + top[1])) + blur
+    largest += e + log(0.5 * (top[0] + top[1])) + error
     return largest if largest == largest else INFINITY
 
 
@@ -529,7 +529,8 @@ cdef inline double drift_of(const Expansion *of) noexcept nogil:
 
 cdef double coupled(const Expansion *of, double first, double last, Guess *near) noexcept nogil:
     """Returns the third bound of log f_N(m) for first <= m <= last, or INFINITY if it cannot be used."""
-    cdef double mid = floor(0.5 * (first + last)), wide = last - mid, theta = of.theta, e, x, span, blur, size, angle, re, im, hold
+    cdef double mid = floor(0.5 * (first + last)), wide = last - mid, theta = of.theta, e, x, span, size, angle, re, im, hold
+    cdef double mean_error, error
     cdef double more = mid * of.flipped[1], less = (of.bits - mid) * of.flipped[0], drift = drift_of(of)
     cdef double h_re, h_im, g_re, g_im, v, rest = 0, rounding = 0, linear = of.exponent[1] - of.exponent[0], largest = -INFINITY
     cdef double[4] a
@@ -539,10 +540,10 @@ cdef double coupled(const Expansion *of, double first, double last, Guess *near)
     cdef int m, i, count
     if not of.nodes:
         return INFINITY
-    blur = 16 * UNIT * (more + less)
-    span = of.reach + wide * fabs(drift) + blur
+    mean_error = 16 * UNIT * (more + less)
+    span = of.reach + wide * fabs(drift) + mean_error
     # then every distance below is at most reach + 1, for which `expand` chose the period
-    if not wide * fabs(drift) + blur <= 0.5:
+    if not wide * fabs(drift) + mean_error <= 0.5:
         return INFINITY
     # thresholds k = mid + whole number, whose distances x from the tilted mean are at most `span`
     x = less - more
@@ -577,9 +578,9 @@ cdef double coupled(const Expansion *of, double first, double last, Guess *near)
             im = re * of.turn_im[m] + im * of.turn_re[m]
             re = hold
     rest += UNIT * rounding
-    stray = of.stray * exp(fabs(theta) * (span + wide * fabs(drift) + blur))
+    stray = of.stray * exp(fabs(theta) * (span + wide * fabs(drift) + mean_error))
     e = mid * of.exponent[1] + (of.bits - mid) * of.exponent[0]
-    blur = UNIT * (64 + 32 * fabs(e)) + of.slack
+    error = UNIT * (64 + 32 * fabs(e)) + of.slack
     near.low, near.peak = -INFINITY, mid
     for i in range(count):
         # e^(linear j) (a + b j + c j^2/2) for start <= j <= wide
@@ -617,9 +618,9 @@ cdef double coupled(const Expansion *of, double first, double last, Guess *near)
         j = floor(j + 0.5)
         value = a[i] + j * (b[i] + 0.5 * j * c[i]) - 2 * hold
         if value > 0:
-            near.low = fmax(near.low, e + j * linear + log(value) - blur)
+            near.low = fmax(near.low, e + j * linear + log(value) - error)
     near.peak = mid + best
-    largest += e + blur
+    largest += e + error
     if not largest == largest:
         largest = INFINITY
     near.level, near.gap = near.low, largest - near.low
@@ -945,7 +946,6 @@ cdef struct Bits:
     double head         # ln((1 - flip)/flip) = head + rest
     double rest
     double mu           # of normal noise with the same variance
-    double target       # the log delta of the search
 
 
 cdef double bits_side(double eps, bint upper, const void *law) noexcept nogil:
@@ -982,8 +982,7 @@ def worst_epsilon(double others, double fakes, double flip, double head, double 
     cdef double eps, start
     bits.others, bits.fakes, bits.flip, bits.head, bits.rest = others, fakes, flip, head, rest
     bits.mu = (1 - 2 * flip) / sqrt((others + fakes) * flip * (1 - flip))
-    bits.target = c_level(delta, upper)
-    start = c_gaussian_guess(bits.target, bits.mu)
+    start = c_gaussian_guess(c_level(delta, upper), bits.mu)
     curve.side, curve.rough, curve.centre, curve.law = bits_side, zeros_value, NULL, &bits
     curve.pure, curve.last, curve.span, curve.sure = pure, pure, INFINITY, False
     curve.ahead, curve.miss = NULL, 1e-5
