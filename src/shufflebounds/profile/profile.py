@@ -870,7 +870,7 @@ class Composition(PrivacyProfile):
         whole = self._whole_group
         return self._product if whole is None else TwoOrders(_OfGroups(self.factors, self.rtol), whole)
 
-    @property
+    @cached_property
     def _whole_group(self) -> Group | None:
         """The group of the composition for one record, if the releases are groups of one size and the bounds of some are chains."""
         groups = [(part, times) for part, times in self.factors if isinstance(part, Group) and part.size > 1]
