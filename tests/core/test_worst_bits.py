@@ -51,6 +51,16 @@ def test_no_dataset_exceeds_the_upper_bound(users, flip):
     assert (high - low <= 1e-3).all()
 
 
+def bounds_and_largest_values(others, fakes, flip, eps):
+    """Return the bounds of the search, and the largest lower and upper bound of log delta of any dataset."""
+    gap = float(log_odds(flip) - eps)
+    low, high = _worst_bits.worst_log_delta(others, fakes, 1, flip, np.array([eps]), np.array([gap]))
+    ones = np.arange(others + 1.0)
+    zeros = others + fakes - ones
+    sides = [_bits.shuffled_bits_log_delta(*data, flip, eps, gap) for data in ((ones, zeros), (zeros, ones))]
+    return low[0], high[0], *np.max(sides, axis=(0, 2))
+
+
 @pytest.mark.parametrize(
     ("others", "fakes", "flip", "eps"),
     thinned([(1300, 0, 0.4, 0.2), (2000, 500, 0.3, 0.02), (9000, 0, 0.12, 0.1), (9000, 20000, 0.05, 0.3), slow(20000, 0, 0.2, 0.0),
@@ -59,14 +69,9 @@ def test_no_dataset_exceeds_the_upper_bound(users, flip):
      (2776, 1556, 0.016003, 0.0), (2127, 1586, 0.0434, 0.0)], 2),
 )
 def test_the_expansion_around_a_dataset_bounds_every_dataset(others, fakes, flip, eps):
-    gap = float(log_odds(flip) - eps)
-    low, high = _worst_bits.worst_log_delta(others, fakes, 1, flip, np.array([eps]), np.array([gap]))
-    ones = np.arange(others + 1.0)
-    zeros = others + fakes - ones
-    sides = [_bits.shuffled_bits_log_delta(*data, flip, eps, gap) for data in ((ones, zeros), (zeros, ones))]
-    least, most = np.max(sides, axis=(0, 2))
-    assert least <= high[0] <= most + 1e-3
-    assert high[0] - 1e-3 <= low[0] <= most
+    low, high, least, most = bounds_and_largest_values(others, fakes, flip, eps)
+    assert least <= high <= most + 1e-3
+    assert high - 1e-3 <= low <= most
 
 
 @pytest.mark.parametrize(
@@ -75,14 +80,9 @@ def test_the_expansion_around_a_dataset_bounds_every_dataset(others, fakes, flip
      slow(20000, 300, 1e-3, 0.5), slow(20000, 0, 0.3, 0.02), slow(15000, 10, 1e-4, 6.0)], 2),
 )
 def test_bounds_of_short_intervals_are_close_to_the_worst_dataset(others, fakes, flip, eps):
-    gap = float(log_odds(flip) - eps)
-    low, high = _worst_bits.worst_log_delta(others, fakes, 1, flip, np.array([eps]), np.array([gap]))
-    ones = np.arange(others + 1.0)
-    zeros = others + fakes - ones
-    sides = [_bits.shuffled_bits_log_delta(*data, flip, eps, gap) for data in ((ones, zeros), (zeros, ones))]
-    least, most = np.max(sides, axis=(0, 2))
-    assert least <= high[0] <= most + 1.1e-9
-    assert least - 1.1e-9 <= low[0] <= most
+    low, high, least, most = bounds_and_largest_values(others, fakes, flip, eps)
+    assert least <= high <= most + 1.1e-9
+    assert least - 1.1e-9 <= low <= most
 
 
 def test_a_search_with_a_tolerance_of_many_dummy_reports():
