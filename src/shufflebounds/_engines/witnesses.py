@@ -53,7 +53,7 @@ def _saddle(laws: Sequence[FloatArray], users: int, ends: tuple[float, float]) -
     return math.exp(minimize_scalar(lambda s: log_phi(math.exp(s)) - 2 * s, bounds=ends, method="bounded").x), log_phi
 
 
-def witness(law: Law, users: int, digits: float = 7.0, size: float | None = None) -> Witness:
+def witness(law: Law, users: int, digits: float, size: float | None = None) -> Witness:
     """Return the witness of `certify.blanket` for a smoothing term of this number of digits.
 
     `size` is a guess of log E S_+; without it, T is assumed to be about its largest term, which is too large for heavy tails.

@@ -53,6 +53,7 @@ NEGLIGIBLE = 60
 NODES = 600_000
 """Resource limit: largest number of nodes, 1 to 8 s for up to nine outputs. Raised: longer calls. Lowered: fewer certificates."""
 
+
 def values_of(outputs: Outputs, factor: Ball) -> tuple[Ball, list[tuple[Ball, Ball]]]:
     """Return the contribution of outputs with m = 0, which reveal the target's message, and (X, m) of all others.
 

@@ -175,15 +175,15 @@ def parts_of_releases(
 
     # By basic composition, releases that are (eps/releases, delta/releases)-private each meet the target.
     most = math.log(releases if devices == 1 else max(releases * devices, 1.5 * eps * devices)) if eps > 0 else 0.0
-    chosen, least = most, math.log(share / delta)
-    if least < 0:
+    chosen, smallest = most, math.log(share / delta)
+    if smallest < 0:
         # For Gaussian noise, eps/eps' is about sqrt(releases) if eps is small but large in comparison with delta.
         start = math.log(near) if near else math.log(devices) + math.log(releases) / 2
         at, step = min(start, most), math.log(NEAR) * (1 if near else 4)
         ends = [(at, excess(at))]
         rises = ends[0][1] > 0
-        while (ends[-1][1] > 0) == rises and (ends[-1][0] < most if rises else ends[-1][0] > least):
-            at, step = (min(at + step, most) if rises else max(at - step, least)), 2 * step
+        while (ends[-1][1] > 0) == rises and (ends[-1][0] < most if rises else ends[-1][0] > smallest):
+            at, step = (min(at + step, most) if rises else max(at - step, smallest)), 2 * step
             # The target is met at `most`, so it is not evaluated there.
             ends.append((at, excess(at) if at < most else -goal))
         (low, at_low), (high, at_high) = sorted(ends[-2:]) if len(ends) > 1 else (ends[0], ends[0])

@@ -1,4 +1,4 @@
-r"""An upper bound of the largest hockey-stick divergence over every dataset of a small randomizer, by branch and bound.
+r"""An upper bound of the largest hockey-stick divergence over every dataset, by branch and bound, for few inputs and outputs.
 
 A dataset is given by the numbers :math:`N = (N_1, \ldots, N_k)` of other users with each input. If :math:`c \le N` for every input,
 the messages of N are a post-processing of those of c, because the analyst can draw the messages of the remaining users. So
@@ -147,7 +147,7 @@ class BoxesOfDatasets:
         orders = list(permutations(inputs)) if self._exchangeable else symmetries(self.rows)
         found, parts = self.covered(eps, attained, useful).parts, list[tuple[Shares, Pair]]()
         for pair in self._pairs:
-            # Every dataset that contains another one of the list is left out.
+            # Every dataset that contains another one of the list is omitted.
             lows = np.unique([low for low, one in found if one == pair], axis=0)
             fewest = [row for i, row in enumerate(lows) if not (np.delete(lows, i, axis=0) <= row).all(axis=1).any()]
             parts += [(tuple(row.tolist()), pair) for row in fewest]
