@@ -84,7 +84,7 @@ def test_a_likely_sum_of_zero_does_not_widen_the_upper_bound():
 @pytest.mark.slow
 def test_every_witness_gives_valid_bounds_and_others_are_refused():
     law, rest = balls(LAWS[0])
-    value, found = exact(LAWS[0], 12), blanket.witness(law, 12)
+    value, found = exact(LAWS[0], 12), blanket.witness(law, 12, blanket.DIGITS)
     rough = found._replace(eta=30 * found.eta, last=found.last // 30)
     for change in ({}, {"theta": 1.3 * rough.theta}, {"theta": 0.5 * rough.theta}, {"y": 0.4 * rough.y}, {"t": 1.01 * rough.theta},
                    {"eta": 3 * rough.eta}, {"last": rough.last // 4}):
