@@ -34,6 +34,9 @@ FOUND, CERTIFIED = (pathlib.Path(__file__).with_name(name) for name in ("found.j
 SECONDS = 2.5
 """Largest predicted run time of a certificate. Raised: fewer draws in the same time, and more classes with certificates."""
 
+SPENT = "CPU seconds"
+"""The kind of the counts that are run times: of each entry of `DRAWS` instead of each class."""
+
 SHRINKING = 60.0
 """Seconds in which simpler parameters with the same kind of violation are sought."""
 
@@ -353,7 +356,7 @@ def earlier():
 
 
 def attack(seed, cases=None, late=lambda: False, only=None):
-    """Return the numbers of bounds by (class, kind of answer), and the violations."""
+    """Return the numbers of bounds by (class, kind of answer), with the CPU time of each draw, and the violations."""
     counts, found = collections.Counter(), earlier()
     names = [name for name in DRAWS if only is None or only in name]
     drawn, spent = collections.Counter(), dict.fromkeys(names, 0.0)
@@ -362,7 +365,7 @@ def attack(seed, cases=None, late=lambda: False, only=None):
         # Every class has a turn, then the class that has taken the least time; a given number of cases is drawn in turns.
         name = min(names, key=lambda name: drawn[name] if cases is not None else (
             min(drawn[name], 1), spent[name] / WEIGHTS.get(name, 1)))
-        start, r = time.monotonic(), random.Random(f"{seed} {name} {drawn[name]}")
+        start, begun, r = time.monotonic(), time.process_time(), random.Random(f"{seed} {name} {drawn[name]}")
         drawn[name] += 1
         profile, seconds = DRAWS[name](r), SLOW.get(name, SECONDS)
         title, eps = class_of(profile), 0.0
@@ -387,6 +390,7 @@ def attack(seed, cases=None, late=lambda: False, only=None):
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             spent[name] += time.monotonic() - start
+            counts[name, SPENT] += time.process_time() - begun
         if line is not None:
             signal.setitimer(signal.ITIMER_REAL, SHRINKING)
             simple = profile, eps
@@ -399,9 +403,9 @@ def attack(seed, cases=None, late=lambda: False, only=None):
 
 def record(counts, seed, seconds):
     """Add the counts of a run without violations to certified.json."""
-    kept = json.loads(CERTIFIED.read_text()) if CERTIFIED.exists() else {"runs": [], "classes": {}}
+    kept = json.loads(CERTIFIED.read_text()) if CERTIFIED.exists() else {"runs": [], "classes": {}, "draws": {}}
     kept["runs"].append({"seed": seed, "seconds": seconds})
     for (title, kind), many in sorted(counts.items()):
-        numbers = kept["classes"].setdefault(title, {})
-        numbers[kind] = numbers.get(kind, 0) + many
+        numbers = kept["draws" if kind == SPENT else "classes"].setdefault(title, {})
+        numbers[kind] = round(numbers.get(kind, 0) + many)
     CERTIFIED.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
