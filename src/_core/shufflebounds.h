@@ -77,8 +77,8 @@ SB_API double sb_poisson_binom_logcdf(const double *p, const double *counts, siz
 SB_API double sb_poisson_binom_logsf(const double *p, const double *counts, size_t groups, double k, double *work, double *rel_error);
 
 /* Bounds of log delta at eps of `users` shuffled reports, each with pure local budget local_eps: the clone bound (stronger = 0) or
- * the stronger clone bound (stronger = 1). users an integer in 1..2^53, 0 < local_eps <= 700, 0 <= eps < inf. The lower bound is that
- * of the clone pair: attained by a protocol with this local budget if stronger = 1 (Feldman, McMillan, Talwar 2023). */
+ * the stronger clone bound (stronger = 1). users an integer in 1..2^53, 0 < local_eps <= 700, 0 <= eps < inf. *upper is a bound for
+ * every randomizer with this budget. *lower is a lower bound of the formula's value; a given randomizer may have a smaller delta. */
 SB_API void sb_clones_log_delta(double users, double local_eps, double eps, int stronger, double *lower, double *upper);
 
 /* The eps of the clone bounds for 0 < delta <= 1. upper = 1: the upper bound of delta was evaluated at this eps and is at most
