@@ -157,7 +157,7 @@ def page_table(table):
     def gap_shown(value):
         return "infinite" if value == math.inf else f"{value:.1g}"
 
-    header = ["question", "asked", "median, s", "90 %, s", "largest, s", f"above {LIMIT:g} s", "relative gap: median", "90 %"]
+    header = ["method", "objects", "median, s", "90 %, s", "largest, s", f"above {LIMIT:g} s", "relative gap: median", "90 %"]
     rows = [[name, str(row["asked"]), *map(shown, row["seconds"]), str(row["out of time"]), *map(gap_shown, row["gaps"][:2])]
             for name, row in table.items()]
     return {"header": header, "rows": rows}

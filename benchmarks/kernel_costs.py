@@ -74,8 +74,8 @@ def limits():
         return shown(seconds(job) / size)
 
     rows = [
-        ["a double of 80 MB read (`sum`)", long(a.sum)],
-        ["two read, one written (`add`)", long(lambda: np.add(a, b, out=out))],
+        ["read a double of 80 MB (`sum`)", long(a.sum)],
+        ["read two, write one (`add`)", long(lambda: np.add(a, b, out=out))],
         *([f"`numpy.{f.__name__}` within the cache", array(f, *(x, y)[: f.nin])]
           for f in (np.divide, np.sqrt, np.exp, np.log, np.log1p, np.sin)),
         ["`numpy.logaddexp`: `exp` and `log1p` of the C library", array(np.logaddexp, x, y)],
@@ -83,11 +83,11 @@ def limits():
         ["`binom_logsf` near the mode, n = 1e6", array(tails.binom_logsf, near, 1e6, 0.3)],
         ["`binom_logsf` within 6 standard deviations, n from 10 to 1e6", array(tails.binom_logsf, mixed, n, 0.3)],
         ["`numpy.sort` of doubles", array(np.sort, x)],
-        ["the order of likelihood ratios", array(_tradeoff.ratio_argsort, x, y)],
-        ["a Poisson-binomial tail within 10 standard deviations, a chance of 1e6",
+        ["indices that sort likelihood ratios", array(_tradeoff.ratio_argsort, x, y)],
+        ["`poisson_binom_logsf` near the mean, for each of 1e6 bits",
          shown(seconds(lambda: tails.poisson_binom_logsf(5.01e5, a[: 10**6])) / 10**6)],
     ]
-    return ["an element", "CPU time"], rows
+    return ["operation on an element", "CPU time"], rows
 
 
 def closed():
@@ -104,7 +104,7 @@ def closed():
         ["`hypergeom_logsf`, 5e5 of 1e6", *(array(tails.hypergeom_logsf, k, 10**6, 5 * 10**5, 5 * 10**5) for k in (k_near, k_far)),
          "", ""],
     ]
-    return ["function", "near its mode", "far", "SciPy's without logarithms, near", "far"], rows
+    return ["function", "near its mode", "far", "SciPy's, near", "far"], rows
 
 
 def shift():
@@ -139,7 +139,7 @@ def bits_sum():
                      shown(seconds(lambda p=p, k=k: tails.poisson_binom_logsf(k, p)))])
     two = (np.array([0.3, 0.01]), np.array([10**12, 10**12]))
     rows.append(["two groups of 1e12 trials", "", shown(small(lambda: tails.poisson_binom_logsf(3.2e11, *two)))])
-    return ["n different chances", "window of all but e^-50 a side", "one tail at 1.2 times the mean"], rows
+    return ["n distinct probabilities", "`poisson_binom_window`", "`poisson_binom_logsf` at 1.2 times the mean"], rows
 
 
 def shuffled_bits():
@@ -147,7 +147,7 @@ def shuffled_bits():
     flip = 1 / (math.exp(4.0) + 1)
     known, every = shuffle.ShuffledBits(10**6, flip, ones=0), shuffle.ShuffledBits(10**6, flip)
     eps = every.epsilon(1e-8)
-    return ["1e6 users, local budget 4", "known data", "all data"], [
+    return ["1e6 users, local budget 4", "dataset of zeros", "worst dataset"], [
         ["`delta(eps)`", shown(small(lambda: known.delta(eps))), shown(seconds(lambda: every.delta(eps)))],
         ["`epsilon(1e-8)`", shown(small(lambda: known.epsilon(1e-8))), shown(seconds(lambda: every.epsilon(1e-8)))],
         ["`calibrate(10**6, 1, 1e-8)`", "",
@@ -165,15 +165,15 @@ def curves():
     eps = np.linspace(0, 3, 1000)
     rows = [
         ["a curve of 1e6 atoms in any order", shown(seconds(lambda: tradeoff.Tradeoff.from_pmfs(log_p, log_q)))],
-        ["the same, the ratio monotone", shown(seconds(lambda: tradeoff.Tradeoff.from_pmfs(*in_order)))],
-        ["`hockey_stick` of them at 1000 eps", shown(seconds(lambda: tradeoff.hockey_stick(log_p, log_q, eps)))],
+        ["the same, the likelihood ratio monotone", shown(seconds(lambda: tradeoff.Tradeoff.from_pmfs(*in_order)))],
+        ["`hockey_stick` of these atoms at 1000 eps", shown(seconds(lambda: tradeoff.hockey_stick(log_p, log_q, eps)))],
     ]
     for users in (100, 10**4, 10**6):
         pair = shuffle.ShuffledBits(users, 0.25, ones=0).pair(0)
         atoms = len(pair.tradeoff().knots[0])
         rows.append([f"`ShuffledBits({users}, .25).pair(0).tradeoff()`, {atoms} breakpoints", shown(seconds(pair.tradeoff))])
     curve, alpha = pair.tradeoff(), RNG.random(ELEMENTS)
-    rows.append(["`beta` of the last, an alpha", array(curve.beta, alpha)])
+    rows.append(["`beta` of the last curve, for each of 1e5 alpha", array(curve.beta, alpha)])
     return ["call", "CPU time"], rows
 
 
@@ -187,8 +187,8 @@ def profiles():
         "`StrongerClones(10**6, 4)`": shuffle.StrongerClones(10**6, 4.0),
         "`StrongerClones(10**9, 4)`": shuffle.StrongerClones(10**9, 4.0),
         "`StrongerClones(10**12, 4)`": shuffle.StrongerClones(10**12, 4.0),
-        "`ShuffledBits(10**4, .25)`, all data": shuffle.ShuffledBits(10**4, 0.25),
-        "`ShuffledBits(10**6, .25)`, all data": shuffle.ShuffledBits(10**6, 0.25),
+        "`ShuffledBits(10**4, .25)`, worst dataset": shuffle.ShuffledBits(10**4, 0.25),
+        "`ShuffledBits(10**6, .25)`, worst dataset": shuffle.ShuffledBits(10**6, 0.25),
     }
     alpha = np.linspace(0.001, 0.999, 999)
     rows = []
@@ -205,7 +205,7 @@ def profiles():
             ratio(profile.rdp(8.0), profile.rdp(8.0, bound="lower")),
         ]
         rows.append([name, *(f"{gap:.0e}".replace("e-0", "e-") if math.isfinite(gap) else "inf" for gap in gaps), shown(taken)])
-    return ["profile", "curve", "log delta", "mu", "$D_8$", "cost of the curve"], rows
+    return ["mechanism", "curve", "log delta", "mu", "$D_8$", "time of the curve"], rows
 
 
 def ratio(upper, lower):
@@ -218,15 +218,16 @@ def grid():
     loss = np.sort(RNG.normal(0.02, 0.2, ELEMENTS))
     log_p = np.full(ELEMENTS, -math.log(ELEMENTS))
     rows = []
-    for step, points in ((0.3 / ELEMENTS, "about one a grid point"), (1e-3, "a hundred a grid point")):
+    for step, number in ((0.3 / ELEMENTS, "one"), (1e-3, "a hundred")):
         first = math.floor(loss[0] / step)
         size = math.ceil(loss[-1] / step) + 1 - first
-        rows += [[f"{name}, {points}", array(f, log_p, loss, 0.0, step, first, size)] for name, f in
-                 (("split", _losses.split), ("merge", _losses.merge))]
+        rows += [[f"{name}, each loss, about {number} at a grid point", array(f, log_p, loss, 0.0, step, first, size)]
+                 for name, f in (("split", _losses.split), ("merge", _losses.merge))]
     mass = np.exp(log_p)
-    return ["an outcome", "CPU time"], [
-        ["hockey stick at the law's own losses", array(_losses.law_hockey_stick, loss, log_p, -math.inf)],
-        ["tilted hockey stick, a grid point", array(_losses.tilted_excess, mass, 0.5, 1e-3, 1.0)], *rows,
+    return ["step", "CPU time"], [
+        ["hockey-stick divergence at each loss", array(_losses.law_hockey_stick, loss, log_p, -math.inf)],
+        ["hockey-stick divergence at each point of a grid, from tilted masses", array(_losses.tilted_excess, mass, 0.5, 1e-3, 1.0)],
+        *rows,
     ]
 
 
@@ -236,11 +237,11 @@ def optimal():
         return shown(seconds(lambda: composition.composition_delta(budgets, 0.0, 1.0, k=k)))
 
     return ["`composition_delta(eps, 0, 1.0)`", "CPU time"], [
-        ["1000 of budget 0.01", many(0.01, 1000)],
-        ["1e6 of budget 3e-4", many(3e-4, 10**6)],
-        ["1e10 of budget 3e-6", many(3e-6, 10**10)],
-        ["30 different budgets", many(list(np.linspace(0.05, 0.15, 30)))],
-        ["40 different budgets", many(list(np.linspace(0.05, 0.15, 40)))],
+        ["1000 mechanisms of budget 0.01", many(0.01, 1000)],
+        ["1e6 mechanisms of budget 3e-4", many(3e-4, 10**6)],
+        ["1e10 mechanisms of budget 3e-6", many(3e-6, 10**10)],
+        ["30 mechanisms of different budgets", many(list(np.linspace(0.05, 0.15, 30)))],
+        ["40 mechanisms of different budgets", many(list(np.linspace(0.05, 0.15, 40)))],
     ]
 
 
@@ -258,12 +259,12 @@ def calibrations():
     cases = {
         "`ZeroSum`": lambda n: shuffle.ZeroSum.calibrate(users=n, eps=1.0, delta=1e-9),
         "`StrongerClones`: the local budget": lambda n: shuffle.StrongerClones.calibrate(eps=1.0, delta=1e-9, users=n),
-        "`FlippedReports`, 100 bins, records": lambda n: shuffle.FlippedReports.calibrate(
+        "`FlippedReports`, 100 bins, `view=\"records\"`": lambda n: shuffle.FlippedReports.calibrate(
             users=n, bins=100, eps=1.0, delta=1e-9, view="records"),
-        "`ShuffledBits`, all data": lambda n: shuffle.ShuffledBits.calibrate(users=n, eps=1.0, delta=1e-9),
+        "`ShuffledBits`": lambda n: shuffle.ShuffledBits.calibrate(users=n, eps=1.0, delta=1e-9),
         "`ShuffledHistogram`, 1000 bins": lambda n: shuffle.ShuffledHistogram.calibrate(users=n, bins=1000, eps=1.0, delta=1e-9),
         "`RealSum`, 16 bits": lambda n: shuffle.RealSum.calibrate(users=n, bits=16, eps=1.0, delta=1e-9),
-        "`FlippedReports`, 10 bins, sums": lambda n: shuffle.FlippedReports.calibrate(
+        "`FlippedReports`, 10 bins, `view=\"sums\"`": lambda n: shuffle.FlippedReports.calibrate(
             users=n, bins=10, eps=1.0, delta=1e-9, view="sums"),
         "`Shuffled(KaryResponse(10, eps), n)`: the local budget": lambda n: shuffle.Shuffled.calibrate(
             lambda eps: KaryResponse(10, eps), eps=1.0, delta=1e-9, users=n),

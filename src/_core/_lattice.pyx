@@ -14,20 +14,20 @@ Ranges   k = 0, n; Pr[S >= 1], Pr[S < n]   closed forms, because the tilt would 
                       tails below and above k: there the logarithm is small, and its relative error matters
 
 Measured error of log p (pmf and both tails), in units of 1e-13 min(1, |log p|) + 2.2e-16 |log p|, against python-flint
-(512 bits: products of polynomials, ratios of neighbours; 420 bits: the incomplete beta integral). The probabilities p are
+(512 bits: products of polynomials, ratios of neighbours; 420 bits: the incomplete beta integral). The probabilities of the bits are
 uniform, log-uniform down to 1e-320, up to 1 - 1e-16, mixtures of both, or equal; k = 0, 1, 2, n-2, n-1, n and between.
 
     domain                                          trials    peak    rms
     n <= 600, log p down to -4e5                    15000     1.7     0.12
     one group, n = 10..1e15                         864       0.8     0.17
     two groups, n = 1e6..1e12, to 440 sigma         24        0.5     0.16
-    distinct p, n = 16..8192                        446       0.6     0.11
-    distinct p, n = 9000, log p down to -11000      600       0.9     0.24    (113-bit direct convolution)
-    distinct p, n = 1e5, 1e6, to 430 sigma          682       0.7     0.13    (against the same distribution in groups)
+    distinct bits, n = 16..8192                     446       0.6     0.11
+    distinct bits, n = 9000, log p down to -11000   600       0.9     0.24    (113-bit direct convolution)
+    distinct bits, n = 1e5, 1e6, to 430 sigma       682       0.7     0.13    (against the same distribution in groups)
 
-In all of these trials the error was at most rel_error plus 4 ulp of the logarithm. rel_error is the sum of the error terms of
-docs/theorems/contours.md. Its terms for roundings follow a model (ulp counts times magnitudes), not interval arithmetic: 20
-roundings for each node, those of log phi, and those of the tilted mean. Sums over nodes are compensated.
+Returned error: rel_error is the sum of the error terms of docs/theorems/contours.md. Its terms for roundings follow a model (ulp
+counts times magnitudes), not interval arithmetic: 20 roundings for each node, those of log phi, and those of the tilted mean.
+Sums over nodes are compensated. In all of the above trials the error was at most rel_error plus 4 ulp of the logarithm.
 
 Cost     4.6 us for one group, 5.6 us for two (any n); 0.016 ms for 1000 p, 0.07 ms for 1e4, 0.7 ms for 1e5, 8 ms for 1e6 (AVX2)
          (within 10 sigma of the mean, the functions of tails/ use the faster series of _blocks.pyx)
