@@ -22,7 +22,7 @@ def tables() -> dict[str, str]:
         for row in found
     ]
     refuted = [
-        (f"`{row['bound']}` {row['counterexample']['case']}: {row['reason']}", KINDS[row["fault"]],
+        (f"`{row['bound']}` {row['counterexample']['case']}. *Why:* {row['reason']}", KINDS[row["fault"]],
          f"{row['counterexample']['printed']:.4g}", f"{row['counterexample']['truth']:.4g}")
         for row in found if "counterexample" in row
     ]

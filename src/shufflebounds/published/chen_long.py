@@ -78,7 +78,7 @@ def chen_long_tradeoff(users: int, lam: float, alpha: float) -> float:
 @printed(
     "false", f"{_PAPER}, Theorem 2, as (eps, delta)",
     fault="privacy",
-    reason="the pair of Theorem 2 does not dominate the protocol, even in the worse of its two directions",
+    reason="the pair of Theorem 2 does not dominate the protocol, not even in the direction with the larger delta",
     counterexample=At("delta(0) of 8 users, lambda = 1.6, 4 of the other users at 1", (8, 1.6, 0.0),
                       lambda n, lam, eps: ShuffledBits(n, _flip(n, lam), ones=4).delta(eps, bound="lower")),
     comparison=At(f"{_FIGURE}, eps = 0.3", (100, 58, 0.3),
@@ -154,7 +154,7 @@ def _mu_of_any_bit(users: int, lam: float, *_: int) -> float:
 @printed(
     "false", f"{_PAPER}, Corollary 3.2, interior breakpoints only",
     fault="privacy",
-    reason="depends on Theorem 2, which is false; the maximum over breakpoints with errors in (0, 1) is at the rarest outcomes",
+    reason="depends on Theorem 2, which is false",
     counterexample=At("mu of 5 users, lambda = 1, the other users at 0", (5, 1.0), _mu_of_any_bit),
     comparison=At(_FIGURE, (100, 58), _mu_of_the_protocol, "mu"),
     returns="The maximum over these breakpoints, which the corollary may have meant.",
@@ -180,8 +180,8 @@ def chen_long_mu_interior(users: int, lam: float) -> float:
 @printed(
     "false", f"{_PAPER}, Corollary 3.3, interior breakpoints only",
     fault="privacy",
-    reason="the composition is correct, but the curve of one bit is false; taken literally, mu* is infinite here too",
-    counterexample=At("mu of 5 users, lambda = 1, one bit each: the boolean sum", (5, 1.0, 1), _mu_of_any_bit),
+    reason="the composition is correct, but the trade-off function of one bit, Theorem 2, is false",
+    counterexample=At("mu of 5 users, lambda = 1, r = 1 (the boolean sum), the other users at 0", (5, 1.0, 1), _mu_of_any_bit),
     comparison=At(f"{_FIGURE}, r = 10; exact: sqrt(r) times mu of one bit, a proven bound", (100, 58, 10),
                   lambda n, lam, bits: math.sqrt(bits) * _mu_of_the_protocol(n, lam), "mu"),
     returns="The square root of `bits` times :func:`chen_long_mu_interior`.",

@@ -85,13 +85,14 @@ def _laplace_weight_counterexample() -> Counterexample:
     first = [0.5, 0.25, 0.125, 0.125]
     claim = _pair(weight, 0.25, 1, math.log(3) * (1 + 1e-12))
     truth = _delta_by_enumeration(first, first[::-1], first, 1, math.log(3))
-    return Counterexample(claim, truth, "two Laplace users, e^eps_1 = 4, delta(ln 3): the published pair has ratio 3 at most")
+    return Counterexample(claim, truth, "delta(ln 3) of two Laplace users, e^eps_1 = 4")
 
 
 @printed(
     "false", f"{_PAPER}, section 3.2.1",
     fault="privacy",
-    reason="the clone pair needs w <= 1/(e^eps_1 + 1); e^(-eps_1/2)/2 is larger, so the pair is more private than the randomizer",
+    reason="the clone bound needs a weight w <= 1/(e^eps_1 + 1); the published w is larger, so the clone pair is more private than "
+    "the target's randomizer",
     counterexample=_laplace_weight_counterexample,
     returns="The published weight. A valid one is at most 1/(e^eps_1 + 1).",
 )
@@ -109,13 +110,13 @@ def _gaussian_weight_counterexample() -> Counterexample:
     eps = math.log((1 - weight) / weight) * (1 + 1e-12)
     claim = PersonalizedClones(weight, [0.0]).delta(eps)
     truth = float(ndtr(0.5 - eps) - math.exp(eps) * ndtr(-0.5 - eps))
-    return Counterexample(claim, truth, "one Gaussian user, sigma = 1, delta(0.807)")
+    return Counterexample(claim, truth, "delta(0.807) of one Gaussian user, sigma = 1")
 
 
 @printed(
     "false", f"{_PAPER}, section 3.2.1",
     fault="privacy",
-    reason="Gaussian noise has unbounded likelihood ratio; the pair of this weight has none above (1-w)/w",
+    reason="Gaussian noise has unbounded likelihood ratios, the clone pair with weight w has none above (1-w)/w",
     counterexample=_gaussian_weight_counterexample,
     returns="The published weight, without the correction by delta_1/2, which changes the weight by at most delta_1/2.",
 )
@@ -148,13 +149,14 @@ def _laplace_rate_counterexample() -> Counterexample:
     claim = _pair(liu2024_weight_laplace(target), liu2024_laplace_rate(other, target), 2, eps)
     truth = _in_bins([0.22, 0.53, 0.69, 0.74, 1.42], lambda z, budget: 0.5 * math.exp(budget * z) if z < 0
                      else 1 - 0.5 * math.exp(-budget * z), target, other, 2, eps)
-    return Counterexample(claim, truth, "three Laplace users, eps_1 = 2, the others 1.9, delta(0.05), outputs in six bins")
+    return Counterexample(claim, truth, "delta(0.05) of three Laplace users, eps_1 = 2, the other users 1.9; outputs in six bins")
 
 
 @printed(
     "false", f"{_PAPER}, section 3.2.2, equation (4)",
     fault="privacy",
-    reason="p_i is a probability, which does not imply R_i >= p_i (R_0 + R_1); also 0 at eps_i = eps_1 by the strict inequality",
+    reason="the proof needs R_i >= p_i (R_0 + R_1) at every output, for the densities R_i of user i and R_0, R_1 of the target; "
+    "the published p_i is a probability, which does not imply it",
     counterexample=_laplace_rate_counterexample,
     returns="The published rate, 0 at equal budgets (the limit from below is e^(-eps_1/2)/2). "
     "A valid one is that of :meth:`shufflebounds.shuffle.PersonalizedClones.laplace`.",
@@ -192,13 +194,13 @@ def _gaussian_rate_counterexample() -> Counterexample:
     eps, target, other = 0.59, 1.35, 1.3
     claim = _pair(liu2024_weight_gaussian(target), liu2024_gaussian_rate(other, target), 1, eps)
     truth = _in_bins([-1.4, -0.25, 0.5, 1.25, 2.4], lambda z, sigma: float(ndtr(z / sigma)), target, other, 1, eps)
-    return Counterexample(claim, truth, "two Gaussian users, sigma = 1.35 and 1.3, delta(0.59), outputs in six bins")
+    return Counterexample(claim, truth, "delta(0.59) of two Gaussian users, sigma = 1.35 and 1.3; outputs in six bins")
 
 
 @printed(
     "false", f"{_PAPER}, section 3.2.2, equation (4)",
     fault="privacy",
-    reason="p_i is a probability, which does not imply R_i >= p_i (R_0 + R_1) at every output",
+    reason="as for liu2024_laplace_rate",
     counterexample=_gaussian_rate_counterexample,
     returns="The published rate, 0 at equal standard deviations.",
 )
@@ -241,7 +243,7 @@ def _compared_rate() -> BoundComparison:
 
 @printed(
     "proven", f"{_PAPER}, section 3.2.2",
-    reason="valid with liu2024_weight_rr (S1 and S2 bound it; no violation in exact enumeration); 0 at equal budgets",
+    reason="valid with liu2024_weight_rr, by the decompositions S1 and S2 of PersonalizedClones; 0 at equal budgets",
     comparison=_compared_rate,
 )
 def liu2024_rr_rate(eps_other: float, eps_target: float, categories: int) -> float:
@@ -284,8 +286,9 @@ def log_test(i: FloatArray, log_weights: FloatArray, y: FloatArray) -> tuple[flo
 @printed(
     "false", f"{_PAPER}, Theorem 2",
     fault="privacy",
-    reason="delta_1 counts as if a failed randomizer hid every message; sums from i = 1 omit the event without clones",
-    counterexample=At("200 users, 1e-3 of whose messages are marked and not randomized: the mark reveals the target's bit",
+    reason="a failure of the target's randomizer, of probability delta_1, counts as if it hid the message; "
+    "sums from i = 1 omit the event that nobody sends a clone",
+    counterexample=At("delta(ln 2) of 200 users, 1e-3 of whose messages are marked and show the user's bit",
                       (math.log(2), 0.25, [0.25]), lambda *_, delta_target, counts: delta_target,
                       keywords={"delta_target": 1e-3, "counts": [199]}),
     returns="The published number, at least 0.",

@@ -35,9 +35,9 @@ _THRESHOLD = Given("float", "Likelihood ratio threshold of the test, >= 0; inf i
 @printed(
     "false", f"{_PAPER}, Theorem 1",
     fault="privacy",
-    reason="the sum weighted 1 - 2w is the power of the test, not its error, so that f(1) = 1 - 2w; delta_1 is treated as privacy",
+    reason="the sum with the factor 1 - 2w is the power of the test, not its error; a failure of the randomizer counts as privacy",
     side="lower",
-    counterexample=At("w = 0.2, alpha = 1: a test that always rejects", (math.inf, 0.2, [0.2]), lambda *_, counts: 0.0,
+    counterexample=At("f(1), that is beta of a test that always rejects, w = 0.2", (math.inf, 0.2, [0.2]), lambda *_, counts: 0.0,
                       keywords={"counts": [9]}),
     returns="The published type II error at alpha(t).",
     where={"t": _THRESHOLD},
@@ -71,7 +71,7 @@ def liu2024_tradeoff(
 @printed(
     "false", f"{_PAPER}, Theorem 2, t as the published infimum",
     fault="misprint",
-    reason="rounding both masses down moves the threshold away from the optimal test, so the difference is below its maximum",
+    reason="rounding moves the threshold t away from that of the best test, so the value is below delta",
     counterexample=At("40 users, w = 0.1, rates 1/20, delta(0.5) of the pair (P, Q) that the theorem bounds", (0.5, 0.1, [0.05]),
                       lambda eps, w, rates, counts: PersonalizedClones(w, rates, counts=counts).delta(eps, bound="lower"),
                       keywords={"counts": [39]}),

@@ -25,7 +25,7 @@ __all__ = [
     "false", f"{_SURVEY}, Theorem 2.2, with m for n",
     fault="accuracy",
     reason="the exponent lacks the mean mu and has an extra factor 2: e^(-n mu eps^2/3) holds, for eps <= 1",
-    counterexample=At("n = 100 bits of mean 0.01, their mean above 0.02", (100, 0.01, 1.0),
+    counterexample=At("probability that the mean of n = 100 bits of expectation 0.01 is above 0.02", (100, 0.01, 1.0),
                       lambda n, mean, _: math.exp(binom_logsf(2, n, mean))),
     returns="The published bound. A valid one: ``tails.chernoff_logsf``.",
     where={
@@ -46,7 +46,7 @@ def das2022_chernoff(users: int, mean: float, eps: float) -> float:
 @printed(
     "false", f"{_SURVEY}, Lemma 5.4, item 2",
     fault="privacy",
-    reason="one direction of Y' against Z' implies nothing for Z against Y: with both directions the lemma holds",
+    reason="the max divergence of Y' from Z' implies nothing for Z against Y; if it is small in both directions, the lemma holds",
     # The counterexample takes Y' = Y and Z' = Z.
     counterexample=At("Y = 1 always, Z = 1 half the time, eps = ln 2: delta of Z against Y", (math.log(2), 0.0), lambda *_: 0.5),
     returns="The published delta, in both directions.",
@@ -71,7 +71,7 @@ def das2022_close_distributions(eps: float, distance: float) -> float:
     fault="accuracy",
     reason="e^(-eps |f - h|/(2 Delta)) is Laplace noise of scale 2 Delta/eps, twice that of the Laplace mechanism",
     side="both",
-    counterexample=At("eps = 1, sensitivity 1: the density is e^(-|f - h|/2)/4", (1.0,), lambda eps: 2 / eps),
+    counterexample=At("scale for eps = 1, sensitivity Delta = 1", (1.0,), lambda eps: 2 / eps),
     where={"eps": BUDGET},
 )
 def das2022_exponential_scale(eps: float) -> float:
@@ -87,7 +87,7 @@ def das2022_exponential_scale(eps: float) -> float:
     "false", f"{_SURVEY}, Theorem 8.7",
     fault="misprint",
     reason="n should be the number k of mechanisms, for which it holds; it is not equivalent to Theorem 5.8 as claimed",
-    counterexample=At("100 randomized responses of one record, eps = 1, all answering 1",
+    counterexample=At("probability that 100 randomized responses of one record (n = 1) are all 1, eps = 1",
                       (1.0, 1, (1 + math.e) ** -100), lambda *_: (math.e / (1 + math.e)) ** 100),
     returns="The published bound of Pr[M(x) in S].",
     where={
@@ -110,8 +110,8 @@ def das2022_advanced_composition(eps: float, n: int, chance: float) -> float:
 @printed(
     "false", f"{_SURVEY}, section 7.2",
     fault="accuracy",
-    reason="this is the mean of the error, which Laplace noise exceeds with probability 1/e; so is the local sample size",
-    counterexample=At("n = 1000, eps = 1: the 95 % quantile of the error", (1000, 1.0), lambda n, eps: math.log(20) / (eps * n)),
+    reason="1/(eps n) is the mean of the absolute error, which Laplace noise exceeds with probability 1/e",
+    counterexample=At("95 % quantile of the error, n = 1000, eps = 1", (1000, 1.0), lambda n, eps: math.log(20) / (eps * n)),
     where={"eps": BUDGET},
 )
 def das2022_mean_error(users: int, eps: float) -> float:

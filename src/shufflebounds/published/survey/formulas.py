@@ -38,7 +38,8 @@ _SURVEY = "Das 2022, Differential privacy: ideas, concepts and advances"
     fault="accuracy",
     reason="the variables must be independent, which the theorem does not require; its condition 0 < alpha < 1/2 is not needed",
     # In this example the sum M of the ten copies is 0 or 1, and alpha = 0.45 is in the range (0, 1/2) of the theorem.
-    counterexample=At("ten copies of one bit of width 0.1, Pr[|M - 1/2| > 0.45]", (0.45, [0.1] * 10), lambda *_: 1.0),
+    counterexample=At("Pr[|M - 1/2| > 0.45] for the sum M of ten copies of one fair bit, which is 0 or 0.1", (0.45, [0.1] * 10),
+                      lambda *_: 1.0),
     returns="The published bound; for independent variables it holds.",
     where={
         "deviation": real("The deviation alpha", 0, 0.5, ends="()"),
@@ -60,8 +61,9 @@ def das2022_hoeffding(deviation: float, widths: list[float]) -> float:
 @printed(
     "false", f"{_SURVEY}, section 3.4.3",
     fault="privacy",
-    reason="the second delta passes through the first relation, which multiplies it by e^eps_1",
-    counterexample=At("P(S), Q(S), R(S) = 3/100, 1/100, 0 with e^eps_1 = 2, e^eps_2 = 1", (0.01, 0.01), lambda *_: 0.03),
+    reason="P(S) <= e^eps_1 Q(S) + delta_1 and Q(S) <= e^eps_2 R(S) + delta_2 give delta_1 + e^eps_1 delta_2",
+    counterexample=At("P(S), Q(S), R(S) = 3/100, 1/100, 0 with e^eps_1 = 2, e^eps_2 = 1, delta_1 = delta_2 = 1/100", (0.01, 0.01),
+                      lambda *_: 0.03),
     where={"first": real("The first delta", 0, 1), "second": real("The second delta, which must be multiplied by e^eps_1", 0, 1)},
 )
 def das2022_triangle_delta(first: float, second: float) -> float:
@@ -82,7 +84,7 @@ def _gaussian_delta(eps: float, sigma: float) -> float:
 def _gaussian_sigma_counterexample() -> Counterexample:
     eps, delta = 10.0, 1e-5
     return Counterexample(
-        delta, _gaussian_delta(eps, das2022_gaussian_sigma(eps, delta)), "delta at eps = 10: the target, and of the published noise"
+        delta, _gaussian_delta(eps, das2022_gaussian_sigma(eps, delta)), "the target delta, and delta(10) of the published noise"
     )
 
 
@@ -122,8 +124,8 @@ def _loss_of_ten_answers(_: float) -> float:
 @printed(
     "false", f"{_SURVEY}, Algorithm 5 and Theorem 6.1",
     fault="misprint",
-    reason="as published it does not halt after its first answer above the threshold, and every further one costs the same again",
-    counterexample=At("ten queries, five answers below and five above, eps = 1: the loss", (1.0,), _loss_of_ten_answers),
+    reason="as published, the algorithm does not halt after its first answer above the threshold; each further one costs eps again",
+    counterexample=At("privacy loss of ten answers, five below and five above, eps = 1", (1.0,), _loss_of_ten_answers),
     returns="The published budget, which is valid for the algorithm that halts.",
     where={"eps": BUDGET},
 )
@@ -140,7 +142,8 @@ def das2022_above_threshold_eps(eps: float) -> float:
     "false", f"{_SURVEY}, Algorithm 7, line 2",
     fault="extraction",
     reason="a misprint: eps_2 = 29 eps should be (2/9) eps",
-    counterexample=At("eps = 1, delta = 0: the sum of the budgets of its parts", (1.0,), lambda eps: 8 / 9 * eps + 29 * eps / 2),
+    counterexample=At("sum of the budgets of the parts of NumericSparse, eps = 1, delta = 0", (1.0,),
+                      lambda eps: 8 / 9 * eps + 29 * eps / 2),
     where={"eps": BUDGET},
 )
 def das2022_numeric_sparse_eps(eps: float) -> float:
@@ -157,14 +160,14 @@ def das2022_numeric_sparse_eps(eps: float) -> float:
 def _numeric_answer_counterexample() -> Counterexample:
     eps, delta = 1e-3, 1e-6
     budget = 1 / das2022_numeric_sparse_answer(1, delta)
-    case = "eps = 1e-3, one answer: the target delta, and that of its Laplace noise alone"
+    case = "the target delta, and delta(1e-3) of the noise of one released answer"
     return Counterexample(delta, -math.expm1((eps - budget) / 2), case)
 
 
 @printed(
     "false", f"{_SURVEY}, Algorithm 7, line 5",
     fault="extraction",
-    reason="a misprint: eps_2 lacks eps, and the root of sqrt(512) + 1 should cover 512 only",
+    reason="a misprint: eps_2 = 2/sqrt(512 + 1) should be 2 eps/(sqrt(512) + 1)",
     counterexample=_numeric_answer_counterexample,
     returns="The published scale, the same for every eps.",
 )
@@ -206,7 +209,8 @@ def _numeric_sparse_error(n_queries: int, beta: float, cutoff: int, eps: float, 
     "false", f"{_SURVEY}, Theorem 6.8, delta > 0",
     fault="extraction",
     reason="the root should not cover sqrt(512) + 1, and a term sqrt(8) ln(2c/beta) for the released numbers is missing",
-    counterexample=At("eps = 1, delta = 1e-6, one answer, ten queries", (10, 0.05, 1, 1.0, 1e-6), _numeric_sparse_error),
+    counterexample=At("error exceeded with probability 0.05, eps = 1, delta = 1e-6, one answer, ten queries",
+                      (10, 0.05, 1, 1.0, 1e-6), _numeric_sparse_error),
     returns="The published error, which is too small.",
     where={"eps": BUDGET},
 )
@@ -224,8 +228,8 @@ def das2022_numeric_sparse_accuracy(n_queries: int, beta: float, cutoff: int, ep
 @printed(
     "false", f"{_SURVEY}, section 7.4.3 and Lemma 7.8",
     fault="misprint",
-    reason="unbiased with offsets {0..m-1} and >=, or {1..m} and >; with {1..m-1} and > it is biased",
-    counterexample=At("x = 5, m = 10, offsets 1..9: the mean after rounding (4 with offsets 0..9)", (5, 10),
+    reason="x becomes m if x + offset > m, else 0; the mean is x for a uniform offset in 1..m, but not in 1..m-1 as published",
+    counterexample=At("mean of the rounded x = 5, m = 10", (5, 10),
                       lambda x, m: sum(m * (x + offset > m) for offset in range(1, m)) / (m - 1)),
     side="both",
     where={"x": real("The value, at most m", 0)},

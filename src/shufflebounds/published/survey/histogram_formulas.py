@@ -34,7 +34,7 @@ def _tradeoff_counterexample() -> Counterexample:
     total = math.sqrt(cells * point**2 + (cells * q / (1 - q * q)) ** 2)
     return Counterexample(
         das2022_point_sum_tradeoff(cells, k, point, total), math.exp(2 * eps * (2 * point + k)),
-        "eps = 20, d = floor(e^20), k = 0.2, geometric noise: the published lower bound of e^(2 eps (2C + k)), and its exact value",
+        "e^(2 eps (2C + k)) for geometric noise, eps = 20, d = floor(e^20), k = 0.2; C is the root mean squared error of a cell",
     )
 
 
@@ -67,7 +67,7 @@ def das2022_point_sum_tradeoff(cells: int, k: float, point_rmse: float, sum_rmse
     "false", f"{_SURVEY}, Lemma 9.4",
     fault="extraction",
     reason="a misprint: ln(d) + 2 ln(d) + 2 should be ln(d)^2 + 2 ln(d) + 2; false from d = 6 on",
-    counterexample=At("d = 100, eps = 1: H_d^2 + H_d^(2), exactly", (100, 1.0),
+    counterexample=At("d = 100, eps = 1", (100, 1.0),
                       lambda d, _: math.fsum(1 / i for i in range(1, d + 1)) ** 2 + math.fsum(1 / i**2 for i in range(1, d + 1))),
     where={"eps": real("Inverse of their scale", 0, 1e12, ends="(]")},
 )
@@ -83,8 +83,8 @@ def das2022_laplace_max_square(d: int, eps: float) -> float:
 @printed(
     "false", f"{_SURVEY}, Theorem 9.6, proof of item 2",
     fault="misprint",
-    reason="a = q + max(0, noise) is never below q; max(0, q + noise) is meant",
-    counterexample=At("q = 1 against 0: the answer 0 has probability 0 against more than 1/2, so every divergence is infinite",
+    reason="the answer q + max(0, noise) is never below the count q; max(0, q + noise) is meant",
+    counterexample=At("divergence of the answers to the counts 1 and 0: the answer 0 has the probabilities 0 and more than 1/2",
                       (0.5,), lambda _: math.inf),
 )
 def das2022_synthetic_rho(rho: float) -> float:
@@ -100,7 +100,7 @@ def das2022_synthetic_rho(rho: float) -> float:
     "false", f"{_SURVEY}, Theorem 9.6, proof of item 3",
     fault="accuracy",
     reason="Laplace noise of scale 2/eps has variance 8/eps^2; even at q = 0, where half of it is cut off, 4/eps^2 remains",
-    counterexample=At("eps = 1, q = 0: E max(0, Laplace(2))^2 = 4, and 8 for large q", (1.0,), lambda eps: 4 / eps**2),
+    counterexample=At("E max(0, noise)^2, eps = 1, sum q = 0", (1.0,), lambda eps: 4 / eps**2),
     where={"eps": BUDGET},
 )
 def das2022_sum_error(eps: float) -> float:
@@ -125,7 +125,8 @@ def _second_moment(*_: float) -> float:
     "false", f"{_SURVEY}, Theorem 9.11, with c_gamma = sqrt(2 pi)",
     fault="accuracy",
     reason="too small for small thresholds, at sigma_2 = sqrt(3) sigma_1 and gamma = 2 for all T < 0.5856 sigma_1",
-    counterexample=At("T = 0, sigma_1 = 1, sigma_2 = sqrt(3), gamma = 2", (0.0, 1.0, 2.0), _second_moment),
+    counterexample=At("threshold T = 0 with noise sigma_1 = 1, query noise sigma_2 = sqrt(3), moment gamma = 2", (0.0, 1.0, 2.0),
+                      _second_moment),
     where={
         "threshold": real("Threshold T, at most 30 standard deviations of its noise", 0),
         "sigma": real("Standard deviation sigma_1, below that of the queries over sqrt(1 + gamma)", 0, 1e12, ends="(]"),

@@ -66,13 +66,13 @@ def zhilyaev_flip_zeros(users: int, eps: float, delta: float) -> float:
 def _right_counterexample() -> Counterexample:
     n, eps, delta = 1000, 3.0, 1e-6
     truth = ShuffledBits(n, zhilyaev_flip_right(n, eps, delta)).pair(0).reverse().delta(eps, bound="lower")
-    return Counterexample(delta, truth, "n = 1000, eps = 3, all other users at 0: the target delta, and that of 1 against 0")
+    return Counterexample(delta, truth, "the target delta, and the delta(3) of 1 against 0, n = 1000, all other users at 0")
 
 
 @_frequency(
     "false", f"{_PAPER}, (4.40)",
     fault="privacy",
-    reason="Chernoff's bound is used at a relative distance (e^eps - 1) p/(p - q), which must be at most 1: false at eps = 2",
+    reason="Chernoff's bound is used at the relative distance (e^eps - 1) p/(p - q), but holds for distances up to 1 only",
     counterexample=_right_counterexample,
     comparison=At(f"{_SETTING}, all other users at 0, 1 against 0", CASE, _least_flip_reversed, "flip"),
 )

@@ -79,8 +79,8 @@ def _losses_above(users: int, flip: float, eps: float) -> float:
 @printed(
     "false", f"{_PAPER}, Proposition 2.3, converse",
     fault="privacy",
-    reason="only the pointwise condition implies (eps, delta), in general; the converse is false for one bit",
-    counterexample=At("one bit, q = 1/4, eps = ln 2", (1, 0.25, math.log(2)), _losses_above),
+    reason="Pr[loss > eps] <= delta implies (eps, delta)-privacy, but not conversely",
+    counterexample=At("Pr[loss > ln 2] of one bit, q = 1/4", (1, 0.25, math.log(2)), _losses_above),
     comparison=At("n = 1000, q = 0.1, the other users at 0, eps = 0.5", (1000, 0.1, 0.5), _losses_above, "Pr[loss > eps]"),
     returns="Delta of the dataset, which the proposition states to bound the probability of a larger loss.",
     where={"users": BITS, "eps": real("Privacy loss in nats", 0)},
@@ -111,8 +111,8 @@ def _two_sided_tail(users: int, flip: float, ones: int, distance: float) -> floa
 @printed(
     "false", f"{_PAPER}, Proposition 4.4, (4.46)",
     fault="accuracy",
-    reason="Chernoff's bound with mean mu_m >= n q holds for t <= 1; the paper states no range, and it is false at t = 3",
-    counterexample=At("n = 1000, q = 0.03, no ones, t = 3: the sum above 120", (1000, 0.03, 3.0),
+    reason="Chernoff's bound with mean mu_m >= n q holds for t <= 1; the paper states no range of t",
+    counterexample=At("Pr[sum > 120], n = 1000, q = 0.03, no ones, t = 3", (1000, 0.03, 3.0),
                       lambda n, q, _: _two_sided_tail(n, q, 0, 90)),
     comparison=At("n = 1000, q = 0.1, 100 ones, t = 0.5", (1000, 0.1, 0.5),
                   lambda n, q, t: _two_sided_tail(n, q, 100, t * (90 + 90)), "tail"),
