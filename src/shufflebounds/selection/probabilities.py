@@ -27,7 +27,7 @@ def selection_probs(
 ) -> FloatArray:
     r"""Probability of each candidate to be the arg-max of the noisy scores, in an eps-private selection.
 
-    .. math:: \Pr[\arg\max_j (c_j + Z_j) = i], \qquad Z_j \text{ independent with scale } b = 2\Delta/\varepsilon
+    .. math:: \Pr[\arg\max_j (c_j + Z_j) = i], \qquad Z_j \text{ independent noise of scale } b = 2\Delta/\varepsilon
         \quad (\Delta/\varepsilon \text{ if monotone})
 
     Parameters
@@ -56,16 +56,17 @@ def selection_probs(
     -----
     Each kind of noise has its own formula:
 
-    - "gumbel" is a softmax.
-    - "exponential" is the integral of :math:`s_i \prod_{j \ne i} (1 - s_j t)` over t in [0, 1], with :math:`s_j = e^{-(\max c
+    - "gumbel": the probability is a softmax of the scores divided by b.
+    - "exponential": it is the integral of :math:`s_i \prod_{j \ne i} (1 - s_j t)` over t in [0, 1], with :math:`s_j = e^{-(\max c
       - c_j)/b}`.
-    - "laplace" is the integral of a density times distribution functions. The part of this integral above the largest score
-      has the same form as the integral for "exponential"; below, the integrand is piecewise analytic.
+    - "laplace": it is the integral of the density of one noisy score times the distribution functions of the others. The part of
+      this integral above the largest score has the same form as the integral for "exponential"; below, the integrand is piecewise
+      analytic.
 
     The integrals for "exponential" and "laplace" use Gauss-Legendre quadrature on panels, and all terms are positive. Above the
-    largest score the number of panels grows with log k; between two neighbouring scores it grows at most in proportion to the
-    number of candidates above both. The relative error of a probability is below 1e-13 (measured against 70-digit quadrature and
-    the enumeration of all permutations), plus the roundoff of its logarithm for small probabilities.
+    largest of k scores the number of panels grows with log k; between two neighbouring scores it grows at most in proportion to
+    the number of candidates above both. The relative error of a probability is below 1e-13 (measured against 70-digit quadrature
+    and the enumeration of all permutations), plus the roundoff of its logarithm for small probabilities.
 
     References
     ----------
@@ -154,7 +155,7 @@ def selection_error(candidates: float, eps: float, beta: float, *, optimal: floa
 
     .. math:: \Pr\Bigl[\max_j c_j - c_I \ge \frac{2\Delta}{\varepsilon}\Bigl(\ln\frac{k}{k^*} + \ln\frac1\beta\Bigr)\Bigr] \le \beta
 
-    Here :math:`c_j` are the scores, and I is the chosen candidate.
+    Here :math:`c_j` are the scores, I is the chosen candidate, and :math:`\Delta` is `sensitivity`.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ __all__ = ["SmallDBError", "small_db", "small_db_error"]
 
 
 class SmallDBError(NamedTuple):
-    """An upper bound of the error of SmallDB, and the number of records of the small database for which it holds."""
+    """An upper bound `error` of the error of SmallDB, and the number `size` of records of the small database for which it holds."""
 
     error: float
     size: int
@@ -33,8 +33,9 @@ class SmallDBError(NamedTuple):
 def small_db_error(domain: int, queries: int, records: int, eps: float, beta: float, *, size: int | None = None) -> SmallDBError:
     r"""Upper bound of the error of every answer of SmallDB, with probability 1 - beta.
 
-    SmallDB chooses one of the :math:`\binom{m+|X|-1}{m}` databases of m records; the score of a database is minus the largest error
-    of its answers. With probability at least :math:`1 - \beta` the error of every query is at most
+    SmallDB chooses one of the :math:`\binom{m+|X|-1}{m}` databases of m records by the exponential mechanism. The score of a
+    database is minus the largest error of its answers. With probability at least :math:`1 - \beta` the error of every query is at
+    most
 
     .. math:: \sqrt{\frac{\ln(2|Q|)}{2m}} + \frac{2}{\varepsilon n}\Bigl(\ln\binom{m+|X|-1}{m} + \ln\frac1\beta\Bigr)
 
@@ -150,8 +151,8 @@ def small_db(counts: ArrayLike, queries: ArrayLike, eps: float, size: int, rng: 
 
     Notes
     -----
-    Every database is enumerated and scored, so that the output has the exact distribution of the mechanism
-    (:func:`selection_probs`).
+    Every database of `size` records is enumerated. Its score is minus the largest error of its answers, and
+    :func:`selection_probs` computes its probability, so the output has the exact distribution of the mechanism.
 
     Examples
     --------

@@ -25,11 +25,10 @@ __all__ = ["SVTScales", "svt_accuracy", "svt_rdp", "svt_scales"]
 
 
 class SVTScales(NamedTuple):
-    """Scales of the Laplace noise of sparse vector, for queries of sensitivity 1.
+    """Scales of the noise of sparse vector, for queries of sensitivity 1.
 
-    ``threshold`` is the scale of the threshold's noise, which is drawn again after each answer above the threshold; ``query`` that
-    of the noise of every query; ``answer`` that of every released number (None if only the indices are released). After ``cutoff``
-    answers above the threshold the run must halt.
+    ``threshold`` is the scale of the threshold's noise, ``query`` that of the noise of each query, and ``answer`` that of the noise
+    of each released number (None if no numbers are released). A run must halt after ``cutoff`` answers above the threshold.
     """
 
     threshold: float
@@ -49,9 +48,10 @@ def svt_scales(
 ) -> SVTScales:
     r"""Noise scales for (eps, delta)-private sparse vector, which finds up to `cutoff` queries above a threshold and halts.
 
-    The part of a run up to its first answer above the threshold is :math:`\varepsilon'`-private with scales
-    :math:`2/\varepsilon'` for the threshold and :math:`4/\varepsilon'` for the queries. A whole run is the composition of `cutoff`
-    such parts and, if `numeric`, of `cutoff` released numbers of budget :math:`\varepsilon'/8` each.
+    A run has `cutoff` parts, each of which ends at an answer above the threshold. The noise of the threshold is drawn for each
+    part. A part is :math:`\varepsilon'`-private with Laplace noise of scale :math:`2/\varepsilon'` for the threshold and
+    :math:`4/\varepsilon'` for the queries. The run is the composition of its parts and, if `numeric`, of `cutoff` released numbers
+    of budget :math:`\varepsilon'/8` each.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def svt_scales(
 
     Notes
     -----
-    If the technique does not halt, it is not private: every further answer above the threshold needs the same budget again. With
+    A run that does not halt is not private: every further answer above the threshold needs the same budget again. With
     delta = 0 and c = `cutoff`, both methods return the scales 2c/eps and 4c/eps, or, with `numeric`, 9c/(4 eps), 9c/(2 eps) and
     9c/eps.
 
@@ -148,14 +148,14 @@ def _largest_run(eps: float, delta: float, cutoff: int, numeric: bool) -> float:
 def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Literal["exact", "union"] = "exact") -> float:
     r"""Upper bound of the error of all answers of sparse vector together, with probability 1 - beta.
 
-    The smallest :math:`\alpha` with
+    The bound is the smallest :math:`\alpha` with
 
     .. math:: \Pr\Bigl[\max_{s \le c} |T_s| + \max_{i \le k} |V_i| > \alpha\Bigr] \le \beta.
 
-    Here :math:`T_s` is the noise of the threshold in run s of c (a run ends at an answer above the threshold) and :math:`V_i` the
-    noise of query i of k. If numbers are released with noise :math:`A_s`, the event also includes :math:`|A_s| > \alpha` for any s.
-    If the event does not occur, every query reported below the threshold t has an answer of at most t + alpha, and every query
-    reported above has an answer of at least t - alpha, however the queries are chosen.
+    Here :math:`V_i` is the noise of query i of k. A run has c parts, each of which ends at an answer above the threshold, and
+    :math:`T_s` is the noise of the threshold in part s. If numbers are released with noise :math:`A_s`, the event also includes
+    :math:`|A_s| > \alpha` for any s. If the event does not occur, the exact answer of every query reported below the threshold t is
+    at most t + alpha, and that of every query reported above is at least t - alpha, however the queries are chosen.
 
     Parameters
     ----------
@@ -180,11 +180,11 @@ def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Lite
     "exact": the probability is the integral of the density of :math:`\max_s |T_s|` times the tail of :math:`\max_i |V_i|`, by
     Gauss-Legendre rules on panels of the length of one noise scale; all terms are positive (relative error below 1e-13, measured).
     alpha is then increased until the evaluated probability is at most beta. With cutoff 1 the probability is exact if all k queries
-    are reported below the threshold. With larger cutoffs it is an upper bound that assumes that every run contains all k queries.
+    are reported below the threshold. With larger cutoffs it is an upper bound that assumes that every part contains all k queries.
 
-    "union": :math:`2\max\{\sigma_T \ln(2c/\beta), \sigma_V(\ln k + \ln(2c/\beta))\}`. Here :math:`\sigma_T, \sigma_V, \sigma_A` are
-    the scales of threshold, queries and released numbers. If numbers are released, beta is replaced by beta/2, and the bound is at
-    least :math:`\sigma_A \ln(2c/\beta)`.
+    "union": :math:`2\max\{\sigma_T \ln(2c/\beta), \sigma_V(\ln k + \ln(2c/\beta))\}`, where :math:`\sigma_T` and :math:`\sigma_V`
+    are the scales of the noise of the threshold and of the queries. If numbers are released with noise of scale
+    :math:`\sigma_A`, beta is replaced by beta/2, and the bound is at least :math:`\sigma_A \ln(2c/\beta)`.
 
     References
     ----------
@@ -272,18 +272,19 @@ def svt_rdp(
 
     Let :math:`\varepsilon_\rho(a)` be the Renyi divergence of order a between the threshold's noise and this noise shifted by
     the sensitivity. Let :math:`\varepsilon_\nu(a)` be that between the queries' noise and this noise shifted by twice the
-    sensitivity. The bound is the smallest of three forms, where c is `cutoff` and g is `moment`:
+    sensitivity. There are three forms of the bound. In these c is `cutoff`, k is `max_queries` and g is `moment`. K is the number
+    of queries until the run halts, and z the threshold's noise. s is c if `resample`, else 1.
 
     .. math:: s\,\varepsilon_\rho(a) + c\,\varepsilon_\nu(a) + \frac{\ln N}{a - 1}, \quad N = \sum_{j \le c} \binom{k}{j}
         \qquad\text{(at most k queries)}
 
-    .. math:: \varepsilon_\rho\Bigl(1 + \frac{(a-1) g}{g-1}\Bigr) + \varepsilon_\nu(a) + \frac{\ln \mathbb{E}[K^g]}{g (a-1)}
-        \qquad\text{(c = 1, a moment of the number K of queries up to the halt)}
+    .. math:: \varepsilon_\rho\Bigl(1 + \frac{(a-1) g}{g-1}\Bigr) + \varepsilon_\nu(a)
+        + \frac{\ln \mathbb{E}_z\bigl[\mathbb{E}[K \mid z]^g\bigr]}{g (a-1)} \qquad\text{(a known moment, c = 1)}
 
     .. math:: s\,\varepsilon_\rho(a) + c\,\varepsilon_\nu(\infty) \qquad\text{(query noise with pure privacy)}
 
-    A form is used only if its condition in parentheses holds; s = c if the threshold's noise is drawn again after each answer above
-    the threshold, and s = 1 otherwise.
+    The result is the smaller of the first form, if `max_queries` is given, and the second form, if `log_moment` is given. If
+    neither is given, the result is the third form.
 
     Parameters
     ----------
@@ -298,8 +299,9 @@ def svt_rdp(
     max_queries : int, optional
         Number k of queries after which the run halts in any case.
     log_moment : float, optional
-        For cutoff 1: upper bound of :math:`\ln \mathbb{E}[K^g]`, or, if `moment` is inf, of :math:`\ln \sup_z \mathbb{E}[K \mid z]`
-        with z the threshold's noise. It must hold for all datasets and query sequences that may occur.
+        For cutoff 1: upper bound of :math:`\ln \mathbb{E}_z[\mathbb{E}[K \mid z]^g]`, as :func:`svt_log_moment` returns it, or,
+        if `moment` is inf, of :math:`\ln \sup_z \mathbb{E}[K \mid z]`. It must hold for all datasets and query sequences that may
+        occur.
     moment : float
         The g of `log_moment`, > 1.
     resample : bool
@@ -308,8 +310,7 @@ def svt_rdp(
     Returns
     -------
     float
-        Upper bound of the Renyi divergence of order a between the outputs for neighbouring datasets, in nats. With neither
-        `max_queries` nor `log_moment` only the form for query noise with pure privacy is used.
+        Upper bound of the Renyi divergence of order a between the outputs for neighbouring datasets, in nats.
 
     {raises: If an argument lies outside its range, or no form applies.}
 
@@ -322,10 +323,12 @@ def svt_rdp(
        above. Then F' >= F, so that :math:`F^a F'^{1-a} \le F`. For a report above, the query's noise is shifted by at most 2D, so
        that :math:`S^a S'^{1-a} \le e^{(a-1)\varepsilon_\nu(a)}`, and :math:`\le S e^{(a-1)\varepsilon_\nu(\infty)}` in the form
        for pure privacy.
-    2. *All outputs.* Let p be the density of the threshold's noise. By the joint convexity of :math:`x^a y^{1-a}`, the sum
-       over the outputs is at most the integral over z of :math:`p(z)^a p(z + D)^{1-a}` times a factor.
-    3. *The factor* is the number N of outputs in the form for at most k queries, the mean number of queries given z in the form
-       with a moment (then Hoelder's inequality applies), and 1 in the form for pure privacy.
+    2. *All outputs.* Let p be the density of the threshold's noise. By step 1 and the joint convexity of :math:`x^a y^{1-a}`, the
+       sum of this function over the outputs is at most the integral over z of :math:`p(z)^a p(z + D)^{1-a}`, times
+       :math:`e^{(a-1) c\,\varepsilon_\nu}` and a factor. If the noise is drawn again, there are c such integrals.
+    3. *The factor* is a sum over the outputs. In the first form it is at most their number N. In the second form the output is K,
+       and the factor is :math:`\sum_j \Pr[K \ge j \mid z] = \mathbb{E}[K \mid z]`; then Hoelder's inequality applies. In the third
+       form the outputs' probabilities add up to 1.
 
     The form with a moment is smaller than the published one, which has the order a g/(g-1) and a factor above 1.
 

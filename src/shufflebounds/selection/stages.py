@@ -32,11 +32,9 @@ integral extends farther."""
 def svt_stages_epsilon(rdp_stage: Callable[[float], float], stages: int, delta: float) -> float:
     r"""Upper bound of eps of sparse vector in stages: each stage is a run with independent noise that halts after some answers.
 
-    .. math:: \min_a \varepsilon\bigl(s\,\rho(a)\bigr), \qquad
-        \min_{\delta'} \varepsilon^*\bigl(s \times (\varepsilon'(\delta'), \delta')\bigr)
-
-    The result is the smaller of two bounds at `delta`. The first bound converts the sum of the Renyi divergences of all s
-    stages to eps. The second one converts each stage to :math:`(\varepsilon', \delta')` and composes the s stages exactly.
+    The result is the smaller of two bounds of eps at `delta`. The first bound converts the sum :math:`s\,\rho(a)` of the Renyi
+    divergences of all s stages to eps, at the best order a. The second bound converts the divergence of each stage to
+    :math:`(\varepsilon', \delta')`-privacy and composes the s stages exactly, for the best :math:`\delta'`.
 
     Parameters
     ----------
@@ -97,9 +95,10 @@ def svt_stages_epsilon(rdp_stage: Callable[[float], float], stages: int, delta: 
 
 
 def svt_log_moment(threshold: float, sigma_threshold: float, sigma_query: float, moment: float = 2.0) -> float:
-    r"""Upper bound of the log of a moment of the number of queries of Gaussian sparse vector, with cutoff 1 and queries >= 0.
+    r"""Upper bound of the log of a moment of the number of queries of Gaussian sparse vector, with cutoff 1 and answers >= 0.
 
-    K is the number of queries until the run halts, and z the noise of the threshold in standard deviations.
+    K is the number of queries until the run halts, and z the noise of the threshold in standard deviations. The moment is that of
+    order g of :math:`\mathbb{E}[K \mid z]`:
 
     .. math:: \ln \mathbb{E}_z\bigl[\mathbb{E}[K \mid z]^g\bigr] \le \ln \int \varphi(z)\,
         \Phi\Bigl(-\frac{T + \sigma_1 z}{\sigma_2}\Bigr)^{-g} dz
@@ -116,7 +115,7 @@ def svt_log_moment(threshold: float, sigma_threshold: float, sigma_query: float,
     Returns
     -------
     float
-        Upper bound for all non-negative queries and every dataset; the `log_moment` of :func:`svt_rdp`.
+        Upper bound for all queries with non-negative answers and every dataset; the `log_moment` of :func:`svt_rdp`.
 
     Raises
     ------

@@ -18,9 +18,9 @@ __all__ = ["SparseVector"]
 class SparseVector:
     r"""Sparse vector on a stream of queries: AboveThreshold, Sparse, NumericSparse, with arbitrary noise scales.
 
-    A query with answer q is reported above the threshold T if :math:`q + V \ge T + R`. The noise V is drawn for every query. The
-    noise R is drawn at the start and, with `resample`, again after each query reported above the threshold. The run halts after
-    ``scales.cutoff`` queries reported above, or `max_queries` queries.
+    A query with the exact answer q is reported above the threshold T if :math:`q + V \ge T + R`, otherwise below. The noise V is
+    drawn for every query. The noise R is drawn at the start and, with `resample`, again after each query reported above. The run
+    halts after ``scales.cutoff`` queries reported above, or after `max_queries` queries.
 
     Parameters
     ----------
@@ -43,10 +43,11 @@ class SparseVector:
 
     Notes
     -----
-    The guarantee of a run is that of :func:`svt_scales` for Laplace noise with `resample`, and that of :func:`svt_rdp` or
-    :func:`svt_stages_epsilon` for any noise. The scales are ``svt_scales(eps)`` for AboveThreshold, ``svt_scales(eps, delta,
-    cutoff)`` for Sparse, and the same with ``numeric=True`` for NumericSparse. The noise is computed in floating-point arithmetic:
-    the lowest bits of a released number may reveal more than the continuous distribution does.
+    With the scales of :func:`svt_scales`, Laplace noise and `resample`, a run is (eps, delta)-private for the arguments of that
+    function: ``svt_scales(eps)`` is for AboveThreshold, ``svt_scales(eps, delta, cutoff)`` for Sparse, and the same with
+    ``numeric=True`` for NumericSparse. For other scales or noise, :func:`svt_rdp` and :func:`svt_stages_epsilon` bound the privacy
+    loss. The noise is computed in floating-point arithmetic: the lowest bits of a released number may reveal more than the
+    continuous distribution does.
 
     References
     ----------
