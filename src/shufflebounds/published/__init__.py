@@ -1,6 +1,6 @@
 """Published bounds and formulas, each with a verdict. They are for comparison and plots: no other subpackage imports this one.
 
-Each name is a :class:`PrintedBound`. Call it with the paper's parameters to get the published number. The attribute ``verdict``
+Every bound is a :class:`PrintedBound`. Call it with the paper's parameters to get the published number. The attribute ``verdict``
 states whether the number is a proven bound, and ``reason`` states why. ``reference`` states where the formula was published, and
 ``side`` which kind of bound it claims to be. ``counterexample()`` returns the published and the exact number in a case in which a
 false formula fails; ``comparison()`` returns both numbers in a realistic setting. :func:`bounds` lists all bounds.

@@ -28,7 +28,7 @@ Parameters = ParamSpec("Parameters")
 
 
 class Counterexample(NamedTuple):
-    """A case in which a published number violates the bound that it claims."""
+    """A case in which the published number `printed` is no bound of the exact number `truth`, although it claims to be one."""
 
     printed: float
     truth: float
@@ -36,7 +36,7 @@ class Counterexample(NamedTuple):
 
 
 class BoundComparison(NamedTuple):
-    """A published number and the exact one, in a realistic setting."""
+    """A published number `printed` of a `quantity`, and the exact number, in a realistic setting."""
 
     setting: str
     quantity: str

@@ -60,7 +60,7 @@ def _least_eps(delta_at: Callable[[float], float], local_eps: float, delta: floa
     },
 )
 def erlingsson2019(users: int, local_eps: float, delta: float) -> float:
-    r"""Published epsilon of the first amplification bound.
+    r"""Published epsilon of the first amplification bound, for the shuffled messages of any randomizer of local budget eps0.
 
     .. math:: 12\, \varepsilon_0 \sqrt{\ln(1/\delta)/n}
 
@@ -91,7 +91,8 @@ def _hoeffding(users: int, local_eps: float, eps: float) -> float:
 def balle2019_hoeffding(users: int, local_eps: float, delta: float) -> float:
     r"""Return the least epsilon, at most eps0, at which the published delta is at most delta.
 
-    The published delta bounds the privacy blanket by Hoeffding's inequality.
+    The published delta holds for every randomizer of local budget eps0. Its proof uses that the distributions of a user's message
+    have a common part of weight :math:`\gamma`, the privacy blanket, and Hoeffding's inequality.
 
     .. math:: \delta(\varepsilon) = \frac{b^2}{4 a \gamma n} \bigl(1 - \gamma (1 - e^{-2 a^2/b^2})\bigr)^n, \qquad
         \gamma = e^{-\varepsilon_0},\; a = e^\varepsilon - 1,\; b = (e^\varepsilon + 1)(e^{\varepsilon_0} - e^{-\varepsilon_0})
@@ -122,7 +123,7 @@ def _bennett(users: int, local_eps: float, eps: float) -> float:
 def balle2019_bennett(users: int, local_eps: float, delta: float) -> float:
     r"""Return the least epsilon, at most eps0, at which the published delta is at most delta.
 
-    The published delta bounds the privacy blanket by Bennett's inequality.
+    The published delta is that of :func:`balle2019_hoeffding` with Bennett's inequality in place of Hoeffding's.
 
     .. math:: \delta(\varepsilon) = \frac{1}{\gamma n} \sum_{m=1}^n \binom nm \gamma^m (1-\gamma)^{n-m}
         \frac{b}{\ln(1 + a b/c)}\, e^{-m (c/b^2)\, \phi(a b/c)}, \qquad \phi(u) = (1 + u)\ln(1 + u) - u
@@ -148,7 +149,7 @@ def balle2019_bennett(users: int, local_eps: float, delta: float) -> float:
     where={"local_eps": _BUDGET, "order": integer("Renyi order", 2, 2**20)},
 )
 def girgis2021_rdp(users: int, local_eps: float, order: int) -> float:
-    r"""Published Renyi divergence of shuffled messages at an integer order a.
+    r"""Published Renyi divergence of shuffled messages at an integer order a, for any randomizer of local budget eps0.
 
     .. math:: \frac{1}{a-1} \ln\Bigl(1 + 4 \binom a2 \frac{(e^{\varepsilon_0}-1)^2}{\bar n e^{\varepsilon_0}}
         + \sum_{j=3}^a \binom aj j\, \Gamma(j/2) \Bigl(\frac{2 (e^{2\varepsilon_0}-1)^2}{\bar n e^{2\varepsilon_0}}\Bigr)^{j/2}
@@ -184,7 +185,9 @@ def girgis2021_rdp(users: int, local_eps: float, order: int) -> float:
     where={"local_eps": _BUDGET},
 )
 def girgis2021_eps(users: int, local_eps: float, delta: float) -> float:
-    r"""Return the smallest epsilon from the published Renyi divergences :math:`\rho_a` of 82 integer orders a up to 4130.
+    r"""Return the smallest epsilon that follows from the published Renyi divergences at 82 integer orders a up to 4130.
+
+    :func:`girgis2021_rdp` is the divergence :math:`\rho_a` of order a.
 
     .. math:: \min_a\; \rho_a + \ln(1 - 1/a) - \frac{\ln\delta + \ln a}{a-1}
 
@@ -227,13 +230,16 @@ def _clone_pair(users: int, local_eps: float, share: float) -> tuple[FloatArray,
     where={"local_eps": real("Local budget eps0 in nats", 0, 30, ends="(]"), "users": integer("Number n of users", 1, 10**6)},
 )
 def koskela2023_clones(users: int, local_eps: float, delta: float) -> float:
-    r"""Return the epsilon of the clone pair below; truncating the sum over C adds at most a hundredth of delta.
+    r"""Return the epsilon of the clone pair, for the shuffled messages of any randomizer of local budget eps0.
+
+    The first distribution of the pair is that of
 
     .. math:: (A + \Delta,\; C - A + 1 - \Delta), \qquad C \sim \mathrm{Bin}(n - 1, e^{-\varepsilon_0}),\;
         A \sim \mathrm{Bin}(C, 1/2),\; \Delta \sim \mathrm{Bernoulli}\Bigl(\frac{e^{\varepsilon_0}}{e^{\varepsilon_0}+1}\Bigr)
 
-    This is the first distribution of the pair. The second one has :math:`1 - \Delta` instead of :math:`\Delta`. Koskela, Heikkilä
-    and Honkela sum on a grid of losses by FFT, which allows composition; for one release no grid is needed.
+    The second distribution has :math:`1 - \Delta` in place of :math:`\Delta`. C is the number of clones. Outcomes that are omitted
+    from the sum add at most a hundredth of delta. Koskela, Heikkilä and Honkela sum on a grid of losses by FFT, which allows
+    composition; for one release no grid is needed.
 
     >>> round(published.koskela2023_clones(1000, 1.0, 1e-6), 9)
     0.182530935

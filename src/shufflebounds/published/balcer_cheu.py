@@ -44,6 +44,8 @@ def _level(delta: float) -> float:
 def balcer_cheu_gamma(users: int, eps: float, delta: float) -> float:
     r"""Published probability of a zero noise bit, :math:`\gamma = 50 \ln(2/\delta)/(\varepsilon^2 n)`.
 
+    In the protocol zsum (:class:`~shufflebounds.shuffle.ZeroSum`) each of n users sends their bit and a noise bit.
+
     >>> round(published.balcer_cheu_gamma(10**4, 0.5, 1e-6), 10)
     0.2901731548
     """
@@ -82,6 +84,8 @@ def balcer_cheu_delta(users: int, gamma: float, eps: float) -> float:
 def balcer_cheu_histogram_delta(users: int, gamma: float, eps: float) -> float:
     r"""Published delta of the histogram, :math:`4 e^{-\gamma\varepsilon^2 n/200}`: twice :func:`balcer_cheu_delta` at half the eps.
 
+    The histogram (:class:`~shufflebounds.shuffle.ShuffledHistogram`) is zsum for each bin; one user affects two bins.
+
     >>> print(f"{published.balcer_cheu_histogram_delta(10**5, 0.1, 1.0):.9e}")
     7.714999392e-22
     """
@@ -115,7 +119,7 @@ def _ratio_above(users: int, gamma: float, eps: float) -> float:
     },
 )
 def balcer_cheu_smooth(users: int, gamma: float, alpha: float) -> float:
-    r"""Published probability that a shift by k changes a likelihood of Bin(n, gamma) by :math:`e^{|k|\varepsilon}` or more.
+    r"""Published probability that a shift by k divides a likelihood of Bin(n, gamma) by :math:`e^{|k|\varepsilon}` or more.
 
     Here :math:`\varepsilon = \ln\frac{1+\alpha}{1-\alpha}`, and Y and Y' are independent with the distribution Bin(n, gamma).
     Balcer and Cheu call the bound the delta of smoothness.
@@ -149,7 +153,7 @@ def _confidence(beta: float, smallest: float) -> float:
     },
 )
 def balcer_cheu_error(users: int, eps: float, delta: float, beta: float) -> float:
-    r"""Published error of the estimate of a mean of bits by zsum; it is exceeded with probability at most beta.
+    r"""Published error of the mean of bits by zsum at :func:`balcer_cheu_gamma`, exceeded with probability at most beta.
 
     .. math:: \alpha = \frac{50}{\varepsilon^2 n}\ln\frac2\delta + \frac1{\varepsilon n}\sqrt{200 \ln\frac2\delta \ln\frac2\beta}
 
@@ -183,7 +187,7 @@ def _any_error(users: int, gamma: float, beta: float) -> float:
     },
 )
 def balcer_cheu_histogram_error(users: int, eps: float, delta: float, beta: float) -> float:
-    r"""Published simultaneous error of the frequencies of all bins: :func:`balcer_cheu_error` at :math:`\beta/n`, not beta.
+    r"""Published simultaneous error of the frequencies of all bins: :func:`balcer_cheu_error` with :math:`\beta/n` for beta.
 
     >>> round(published.balcer_cheu_histogram_error(10**5, 0.5, 1e-6, 0.05), 10)
     0.0332178658

@@ -28,7 +28,9 @@ def _local_eps(users: int, eps: float) -> float:
     returns="Upper bound of the eps of each user's randomizer, at the delta of the shuffled protocol.",
 )
 def balcer_cheu_local_eps(users: int, eps: float) -> float:
-    r"""Published local privacy of an (eps, delta)-private protocol of one message per user: :math:`(\varepsilon + \ln n, \delta)`.
+    r"""Published local privacy of an (eps, delta)-private shuffled protocol: :math:`(\varepsilon + \ln n, \delta)`.
+
+    Each of n users sends one message. The local privacy is that of this message without the shuffler.
 
     >>> round(published.balcer_cheu_local_eps(10**4, 1.0), 6)
     10.21034
@@ -37,7 +39,7 @@ def balcer_cheu_local_eps(users: int, eps: float) -> float:
 
 
 class HistogramRow(NamedTuple):
-    """A row of the table: protocol, order of growth of the largest error of a frequency, and of the number of messages per user."""
+    """A protocol with the orders of growth of its largest error of a frequency and of its number of messages per user."""
 
     protocol: str
     error: float
@@ -47,7 +49,7 @@ class HistogramRow(NamedTuple):
 def balcer_cheu_table(users: int, bins: int, eps: float, delta: float) -> tuple[HistogramRow, ...]:
     r"""Return Table 1 of Balcer and Cheu with every constant set to 1: orders of growth, not bounds.
 
-    With :math:`L = \ln(1/\delta)`, n = `users` and d = `bins`, the errors of the six rows are, in this order,
+    With :math:`L = \ln(1/\delta)`, n = `users` and d = `bins`, the largest errors of a frequency are, in the order of the example,
 
     .. math:: \frac{\sqrt{\ln d}}{\varepsilon\sqrt n}, \quad \frac{\sqrt{L \ln d}}{\varepsilon n}, \quad
         \frac{\sqrt{\ln^3 d\, \ln(\ln d/\delta)}}{\varepsilon n}, \quad

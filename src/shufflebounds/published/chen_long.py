@@ -60,9 +60,10 @@ def _curve_of_the_protocol(users: int, lam: float, alpha: float) -> float:
 def chen_long_tradeoff(users: int, lam: float, alpha: float) -> float:
     r"""Published trade-off function of the boolean-sum protocol, :math:`f(\alpha) = 1 - F(F^{-1}(\alpha) + 1)`.
 
-    F is the distribution function of Bin(n, lam/(2n)), :math:`F^{-1}(\alpha)` the least k with :math:`F(k) \ge \alpha`. The
-    published f is a step function, and not a trade-off function. At :math:`\alpha = F(k)` it equals the trade-off function of the
-    noise Bin(n, lam/(2n)) against its shift by one.
+    In this protocol (:class:`~shufflebounds.shuffle.ShuffledBits`) each of n users flips their bit with probability lam/(2n). F is
+    the distribution function of Bin(n, lam/(2n)), :math:`F^{-1}(\alpha)` is the least k with :math:`F(k) \ge \alpha`, and
+    :math:`F^{-1}(0) = -1`. The published f is a step function, and so not a trade-off function. At :math:`\alpha = F(k)` it equals
+    the trade-off function of the noise Bin(n, lam/(2n)) against its shift by one.
 
     >>> round(published.chen_long_tradeoff(100, 58, 0.05), 10)
     0.8888884353
@@ -87,7 +88,9 @@ def chen_long_tradeoff(users: int, lam: float, alpha: float) -> float:
     where={"eps": real("Privacy loss in nats", 0)},
 )
 def chen_long_delta(users: int, lam: float, eps: float) -> float:
-    r"""Delta of the pair in Theorem 2, the noise Bin(n, lam/(2n)) and its shift by one, in the order with the larger delta.
+    r"""Delta of the two distributions in Theorem 2 (:func:`chen_long_tradeoff`), in the order with the larger delta.
+
+    The distributions are Bin(n, lam/(2n)) and its shift by one.
 
     >>> f"{published.chen_long_delta(100, 58, 1.0):.9e}"
     '7.573409862e-06'
@@ -129,10 +132,10 @@ def _mu_of_the_protocol(users: int, lam: float) -> float:
 def chen_long_mu(users: int, lam: float) -> float:
     r"""Published parameter of Gaussian differential privacy of the boolean sum, taken literally.
 
-    .. math:: \mu^* = \max_{0\le\alpha\le 1} \Phi^{-1}(1-\alpha) - \Phi^{-1}\bigl(1 - F(F^{-1}(\alpha)+1)\bigr) = \infty,
+    .. math:: \mu^* = \max_{0\le\alpha\le 1} \Phi^{-1}(1-\alpha) - \Phi^{-1}\bigl(1 - F(F^{-1}(\alpha)+1)\bigr) = \infty
 
-    F is the distribution function of Bin(n, lam/(2n)). The maximum is infinite: at :math:`\alpha = 0` the first term is infinite
-    and the second term is finite, since :math:`1 - F(0) < 1`.
+    F is the distribution function of Bin(n, lam/(2n)), and :math:`F^{-1}(0) = -1`. The maximum is infinite: at :math:`\alpha = 0`
+    the first term is infinite and the second term is finite, since :math:`1 - F(0) < 1`.
 
     >>> published.chen_long_mu(100, 58)
     inf
@@ -193,7 +196,8 @@ def chen_long_mu_interior(users: int, lam: float) -> float:
 def chen_long_mu_real_sum(users: int, lam: float, bits: int) -> float:
     r"""Published parameter of Gaussian differential privacy of the real sum, :math:`\sqrt{r}\,\mu^*`.
 
-    It takes :math:`\mu^*` from :func:`chen_long_mu_interior`, and r from `bits`.
+    The real sum (:class:`~shufflebounds.shuffle.RealSum`) consists of r boolean sums, one for each bit of the users' values.
+    :math:`\mu^*` is that of :func:`chen_long_mu_interior`, because the :math:`\mu^*` of the paper is infinite.
 
     >>> round(published.chen_long_mu_real_sum(100, 58, 10), 6)
     1.51536

@@ -20,7 +20,7 @@ __all__ = ["cheu2019_boolean_sum", "cheu2019_fixed_set"]
     where={"delta": real("Twice the failure probability: the guarantee is (eps, delta/2)", 0, 1, ends="(]")},
 )
 def cheu2019_fixed_set(coins: int, delta: float) -> float:
-    r"""Published epsilon, at delta = :math:`\delta/2`, of a sum of bits to which \|H\| fair coins are added.
+    r"""Published epsilon of a sum of bits to which \|H\| fair coins are added: the guarantee is (epsilon, delta/2).
 
     .. math:: \varepsilon = \ln\Bigl(1 + \sqrt{32 \ln(4/\delta) / |H|}\Bigr)
 
@@ -43,6 +43,8 @@ def cheu2019_fixed_set(coins: int, delta: float) -> float:
 )
 def cheu2019_boolean_sum(users: int, lam: float, delta: float) -> float:
     r"""Epsilon of the boolean-sum protocol by the theorem of Cheu et al. 2019.
+
+    In this protocol each of n users flips their bit with probability :math:`\lambda/(2n)`.
 
     .. math:: \varepsilon = \sqrt{\frac{32\ln(4/\delta)}{s}}\Bigl(1 - \frac sn\Bigr),
         \quad s = \lambda - \sqrt{2\lambda\ln(2/\delta)}

@@ -61,13 +61,13 @@ class AmplificationTable:
         With a randomizer: bounds of the eps of its shuffled messages. Without: bounds of the eps of the stronger clone bound, which
         holds for every pure local randomizer with this budget.
     attained : ndarray
-        A bound that is smaller than this eps is false. With a randomizer, `attained` is `lower`. Without, it is a lower bound of
-        the eps of binary randomized response with this budget, if all other users have value 0: no bound that is valid for every
-        pure randomizer can be smaller.
+        The least eps that a valid bound may have. With a randomizer, `attained` is `lower`. Without, it is a lower bound of the
+        eps of binary randomized response with this budget if all other users have value 0: a bound that is valid for every pure
+        randomizer is not smaller.
     bounds : dict of ndarray
         eps of every bound by its name; NaN where the bound does not apply to the row.
     statuses : dict of str
-        "proven", "unproven" or "false" for the published bounds, "yours" for the others.
+        "proven", "unproven" or "false" for the published bounds, "yours" for those passed to :func:`compare`.
     refused : dict of dict
         For each bound that has no value in some rows, a dict with the indices of these rows and the messages of the errors.
     randomizer : Randomizer, callable or None
@@ -101,7 +101,7 @@ class AmplificationTable:
     def undecided(self) -> dict[str, NDArray[np.intp]]:
         """Return the rows in which a bound is at least `attained` and below `upper`.
 
-        The exact eps of the randomizer, or of the worst randomizer, also lies between `attained` and `upper`. So these rows do not
+        The exact eps (of the randomizer, or of the worst randomizer) also lies between `attained` and `upper`. So these rows do not
         show whether the bound is valid.
 
         Returns
@@ -312,7 +312,7 @@ def compare(
 ) -> AmplificationTable:
     r"""Compare user-defined amplification bounds with the published bounds and with bounds of the exact eps, over a grid.
 
-    The exact eps is that of the given randomizer or, without one, that of the worst randomizer.
+    The exact eps is that of the given randomizer or, without one, that of the worst randomizer with the local budget.
 
     Parameters
     ----------
@@ -346,9 +346,9 @@ def compare(
 
     Notes
     -----
-    If a randomizer is given, a bound below its eps is false. Otherwise, the table compares with binary randomized response. A bound
-    below the eps of binary randomized response does not hold for every pure randomizer, but may be valid for the randomizer for
-    which it was proved. Whether a bound between this eps and `upper` is valid cannot be decided from the table.
+    If a randomizer is given, a bound below its eps is false. Otherwise the table compares with binary randomized response: a bound
+    below its eps does not hold for every pure randomizer, but may be valid for the randomizers for which it was proved. The table
+    does not show whether a bound between that eps and `upper` is valid.
 
     Examples
     --------

@@ -26,7 +26,7 @@ def _within(local_eps: float, limit: float, condition: str) -> None:
     comparison=epsilon_of(Clones, 10**6, 4.0, 1e-8),
 )
 def clones_closed_form(users: int, local_eps: float, delta: float) -> float:
-    r"""Published epsilon of the clone bound.
+    r"""Published closed form of the clone bound: epsilon of the shuffled messages of any randomizer of local budget eps0.
 
     .. math:: \ln\Bigl(1 + \frac{E_0-1}{E_0+1}\Bigl(8\sqrt{E_0 \ln(4/\delta)/n} + 8E_0/n\Bigr)\Bigr), \quad E_0 = e^{\varepsilon_0}
 
@@ -41,7 +41,7 @@ def clones_closed_form(users: int, local_eps: float, delta: float) -> float:
 
 @_above(
     "the program that accompanies Feldman, McMillan, Talwar 2021, closedformanalysis",
-    reason="the same derivation with one inequality fewer, as the authors' program evaluates it",
+    reason="larger than clones_closed_form, which is proven; as the authors' program evaluates the bound",
     comparison=epsilon_of(Clones, 10**6, 4.0, 1e-8),
     returns="Upper bound of epsilon, as the program prints it.",
 )
@@ -68,7 +68,7 @@ def clones_apple(users: int, local_eps: float, delta: float) -> float:
     comparison=epsilon_of(StrongerClones, 10**6, 4.0, 1e-8),
 )
 def stronger_clones_closed_form(users: int, local_eps: float, delta: float) -> float:
-    r"""Published epsilon of the stronger clone bound.
+    r"""Published closed form of the stronger clone bound: epsilon of the shuffled messages of any randomizer of local budget eps0.
 
     .. math:: \ln\Bigl(1 + (E_0-1)\Bigl(4\sqrt{\frac{2\ln(4/\delta)}{(E_0+1)n}} + 4/n\Bigr)\Bigr), \quad E_0 = e^{\varepsilon_0}
 

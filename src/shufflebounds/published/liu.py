@@ -97,7 +97,9 @@ def _laplace_weight_counterexample() -> Counterexample:
     returns="The published weight. A valid one is at most 1/(e^eps_1 + 1).",
 )
 def liu2024_weight_laplace(eps_target: float) -> float:
-    r"""Published weight w = p_1 of a Laplace target: :math:`e^{-\varepsilon_1/2}/2`; :func:`liu2024_delta` states its meaning.
+    r"""Published weight w of a target user with Laplace noise, :math:`e^{-\varepsilon_1/2}/2`.
+
+    In the proof the target's message is independent of the target's value with probability 2w.
 
     >>> round(published.liu2024_weight_laplace(2.0), 6)
     0.18394
@@ -121,7 +123,9 @@ def _gaussian_weight_counterexample() -> Counterexample:
     returns="The published weight, without the correction by delta_1/2, which changes the weight by at most delta_1/2.",
 )
 def liu2024_weight_gaussian(sigma_target: float) -> float:
-    r"""Published weight w = p_1 of a Gaussian target: :math:`\Phi(-1/(2\sigma_1))`; :func:`liu2024_delta` states its meaning.
+    r"""Published weight w of a target user with Gaussian noise, :math:`\Phi(-1/(2\sigma_1))`.
+
+    In the proof the target's message is independent of the target's value with probability 2w.
 
     >>> round(published.liu2024_weight_gaussian(1.0), 6)
     0.308538
@@ -136,7 +140,9 @@ def liu2024_weight_gaussian(sigma_target: float) -> float:
     comparison=At("eps_1 = 2, k = 10; exact: the largest valid weight", (2.0, 10), lambda eps, _: 1 / (math.exp(eps) + 1), "w"),
 )
 def liu2024_weight_rr(eps_target: float, categories: int) -> float:
-    r"""Published weight w = p_1 of a target that uses k-ary randomized response: :math:`1/(e^{\varepsilon_1}+k-1)`.
+    r"""Published weight w of a target user with k-ary randomized response, :math:`1/(e^{\varepsilon_1}+k-1)`.
+
+    The target's message is independent of the target's value with probability 2w.
 
     >>> round(published.liu2024_weight_rr(2.0, 3), 6)
     0.106507
@@ -162,12 +168,12 @@ def _laplace_rate_counterexample() -> Counterexample:
     "A valid one is that of :meth:`shufflebounds.shuffle.PersonalizedClones.laplace`.",
 )
 def liu2024_laplace_rate(eps_other: float, eps_target: float) -> float:
-    r"""Published rate p_i at which user i, with Laplace noise, sends a clone of the target's message.
+    r"""Published rate p_i of another user i with Laplace noise, who sends a clone of the target's message with probability 2 p_i.
 
-    .. math:: p_i = \min_{b,\,x} \Pr[Z \in U_b], \qquad U_b = \{R_i < R_b,\; R_{1-b} < R_b\}
+    .. math:: p_i = \min_{b,\,x} \Pr[Z \in U_b], \qquad U_b = \{z : S(z) < R_b(z),\; R_{1-b}(z) < R_b(z)\}
 
-    The minimum is over b = 0, 1 and the user's values x = 0, 1. Z is the user's message, :math:`R_i` its density, and :math:`R_0`
-    and :math:`R_1` are the densities of the target's message for the values 0 and 1.
+    Z is the message of user i for the value x, S its density, and :math:`R_0` and :math:`R_1` are the densities of the target's
+    message for the values 0 and 1. The minimum is over b = 0, 1 and x = 0, 1.
 
     >>> [round(published.liu2024_laplace_rate(e, 2.0), 8) for e in (1.9, 1.0, 0.5, 3.0)]
     [0.19337051, 0.26943151, 0.22768413, 0.11156508]
@@ -205,12 +211,12 @@ def _gaussian_rate_counterexample() -> Counterexample:
     returns="The published rate, 0 at equal standard deviations.",
 )
 def liu2024_gaussian_rate(sigma_other: float, sigma_target: float) -> float:
-    r"""Published rate p_i at which user i, with Gaussian noise, sends a clone of the target's message.
+    r"""Published rate p_i of another user i with Gaussian noise, who sends a clone of the target's message with probability 2 p_i.
 
-    .. math:: p_i = \min_{b,\,x} \Pr[Z \in U_b], \qquad U_b = \{R_i < R_b,\; R_{1-b} < R_b\}
+    .. math:: p_i = \min_{b,\,x} \Pr[Z \in U_b], \qquad U_b = \{z : S(z) < R_b(z),\; R_{1-b}(z) < R_b(z)\}
 
-    The minimum is over b = 0, 1 and the user's values x = 0, 1. Z is the user's message, :math:`R_i` its density, and :math:`R_0`
-    and :math:`R_1` are the densities of the target's message for the values 0 and 1.
+    Z is the message of user i for the value x, S its density, and :math:`R_0` and :math:`R_1` are the densities of the target's
+    message for the values 0 and 1. The minimum is over b = 0, 1 and x = 0, 1.
 
     >>> 0 < published.liu2024_gaussian_rate(4.0, 2.0) < 0.5
     True
@@ -247,9 +253,9 @@ def _compared_rate() -> BoundComparison:
     comparison=_compared_rate,
 )
 def liu2024_rr_rate(eps_other: float, eps_target: float, categories: int) -> float:
-    r"""Published rate p_i of a user with k-ary randomized response, who sends a clone with probability 2 p_i.
+    r"""Published rate p_i of another user i with k-ary response, who sends a clone of the target's message with probability 2 p_i.
 
-    It is :math:`1/(e^{\varepsilon_i}+k-1)`, or 0 for the target's budget.
+    The rate is :math:`1/(e^{\varepsilon_i}+k-1)`, or 0 if the budget is equal to that of the target.
 
     >>> round(published.liu2024_rr_rate(1.0, 2.0, 3), 6)
     0.211942
@@ -302,7 +308,7 @@ def log_test(i: FloatArray, log_weights: FloatArray, y: FloatArray) -> tuple[flo
 def liu2024_delta(
     eps: float, weight: float, rates: ArrayLike, *, delta_target: float = 0.0, counts: ArrayLike | None = None, first: int = 1
 ) -> float:
-    r"""Published delta of Theorem 2 of Liu et al.
+    r"""Published delta of shuffled messages, by Theorem 2 of Liu et al.
 
     .. math::
         \delta = (-e^\varepsilon + (1-\delta_1)2w + \delta_1)\sum_{i\ge 1} w_i F_i\bigl(i - \tfrac{i+1}{t+1}\bigr)

@@ -45,16 +45,19 @@ _THRESHOLD = Given("float", "Likelihood ratio threshold of the test, >= 0; inf i
 def liu2024_tradeoff(
     t: float, weight: float, rates: ArrayLike, *, delta_target: float = 0.0, counts: ArrayLike | None = None
 ) -> float:
-    r"""Published trade-off function of the shuffle at :math:`\alpha(t) = \sum_i w_i F_i\bigl(i - \tfrac{i+1}{t+1}\bigr)`.
+    r"""Published trade-off function :math:`f_s` of shuffled messages, at :math:`\alpha(t)`.
+
+    .. math::
+        \alpha(t) = \sum_{i\ge 0} w_i F_i\bigl(i - \tfrac{i+1}{t+1}\bigr)
 
     .. math::
         f_s(\alpha(t)) = (1-\delta_1)\Bigl(2w(1-\alpha) + (1-2w)\sum_{i\ge 0} w_i F_i\bigl(i+1-\tfrac{i+1}{t+1}\bigr)\Bigr)
         + \delta_1 (1-\alpha)
 
     Here w = `weight`, :math:`\delta_1` = `delta_target`, :math:`w_i` is the probability of i clones, and :math:`F_i` is the
-    distribution function of Bin(i, 1/2). In a correct formula 1 minus the sum would replace the sum. Then :math:`f_s` would be
-    the curve of :math:`Q_0` against :math:`2wQ_0 + (1-2w)P_0`, where :math:`P_0, Q_0` are the clone pair. Even this corrected
-    curve is below that of the clone pair only at its points with t <= 1.
+    distribution function of Bin(i, 1/2). The sum in :math:`f_s` is the power of a test; its type II error, 1 minus the sum, should
+    replace it. Even the corrected function is a valid lower bound only at its points with t <= 1; at larger t it can be above the
+    trade-off function of :class:`~shufflebounds.shuffle.PersonalizedClones` with the same weight and rates.
 
     >>> slopes = (0.5, 1.0, float("inf"))
     >>> curve = [published.liu2024_tradeoff(t, 0.2, [0.2], counts=[9]) for t in slopes]
@@ -81,15 +84,16 @@ def liu2024_tradeoff(
 def liu2024_delta_literal(
     eps: float, weight: float, rates: ArrayLike, *, delta_target: float = 0.0, counts: ArrayLike | None = None
 ) -> float:
-    r"""Published delta of Theorem 2 of Liu et al., with the published t: an infimum whose function l(t) rounds its arguments.
+    r"""Published delta of Theorem 2 of Liu et al., with t as published: an infimum over rounded terms.
 
     .. math::
         t = \inf\{t : (1-\delta_1)(-2w + (1-2w)\, l(t)) - \delta_1 \ge -e^\varepsilon\}, \qquad
         l(t) = -\frac{\sum_{i\ge 1} w_i f_i(\lfloor i+1-\frac{i+1}{t+1}\rfloor)}
         {\sum_{i\ge 1} w_i f_i(\lfloor i-\frac{i+1}{t+1}\rfloor)}
 
-    :math:`f_i` are the probabilities of Bin(i, 1/2). The other symbols are those of :func:`liu2024_delta`, where l(t) is used
-    without rounding: :math:`l(t) = -1/t`. The paper has :math:`w_1` in place of :math:`w_i`, which would cancel.
+    :math:`f_i` are the probabilities of Bin(i, 1/2), at arguments that are rounded down. The other symbols are those of
+    :func:`liu2024_delta`. Without rounding, :math:`l(t) = -1/t`, which gives the t of that function. The paper has :math:`w_1` in
+    place of :math:`w_i`, which would cancel.
 
     >>> case = dict(rates=[0.25], counts=[39])
     >>> print(f"{published.liu2024_delta_literal(0.8, 0.1, **case):.6f}")

@@ -30,12 +30,14 @@ __all__ = [
     returns="The published bound. A valid one: ``tails.chernoff_logsf``.",
     where={
         "users": integer("Number n of variables in [0, 1]", 1),
-        "mean": real("Their mean mu, which the published bound does not use", 0, 1, ends="(]"),
-        "eps": real("Relative distance from the mean", 0, 1, ends="(]"),
+        "mean": real("The expectation mu, which the published bound does not use", 0, 1, ends="(]"),
+        "eps": real("Relative distance from mu", 0, 1, ends="(]"),
     },
 )
 def das2022_chernoff(users: int, mean: float, eps: float) -> float:
     r"""Published multiplicative tail :math:`\Pr[\bar X > \mu(1+\varepsilon)] \le e^{-2n\varepsilon^2/3}`.
+
+    :math:`\bar X` is the mean of n independent variables in [0, 1], and :math:`\mu` its expectation.
 
     >>> print(f"{published.das2022_chernoff(100, 0.01, 1.0):.4e}")
     1.1144e-29
@@ -75,7 +77,9 @@ def das2022_close_distributions(eps: float, distance: float) -> float:
     where={"eps": BUDGET},
 )
 def das2022_exponential_scale(eps: float) -> float:
-    r"""Published scale of the exponential mechanism with score :math:`-|f(x) - h|` of sensitivity 1: :math:`1/\varepsilon`.
+    r"""Published scale of the Laplace noise that is the exponential mechanism with a score of sensitivity 1: :math:`1/\varepsilon`.
+
+    The score of an output h for the dataset x is :math:`-|f(x) - h|`.
 
     >>> published.das2022_exponential_scale(2.0)
     0.5
@@ -99,7 +103,8 @@ def das2022_exponential_scale(eps: float) -> float:
 def das2022_advanced_composition(eps: float, n: int, chance: float) -> float:
     r"""Published bound :math:`e^{2\varepsilon\sqrt{n \ln(1/Q)}}\, Q` of the probability of an event under a composition.
 
-    Q is the probability of the event for the neighbouring dataset.
+    Each mechanism of the composition has the budget :math:`\varepsilon`. Q is the probability of the same event for the
+    neighbouring dataset.
 
     >>> round(published.das2022_advanced_composition(0.1, 100, 1e-6), 6)
     0.001692
@@ -116,6 +121,8 @@ def das2022_advanced_composition(eps: float, n: int, chance: float) -> float:
 )
 def das2022_mean_error(users: int, eps: float) -> float:
     r"""Published bound of the error of a mean of n bits with Laplace noise: :math:`|\mu - \hat\mu| \le 1/(\varepsilon n)`.
+
+    :math:`\mu` is the mean, and :math:`\hat\mu` is the mean plus noise of scale :math:`1/(\varepsilon n)`.
 
     >>> published.das2022_mean_error(1000, 1.0)
     0.001
@@ -137,7 +144,7 @@ _DATABASE = {
     comparison=At("1000 cells, 100 queries, 10^6 records, eps = 1, alpha = 0.05; exact: the bound for the best size",
                   (1000, 100, 10**6, 1.0, 0.05, 0.05), lambda *case: small_db_error(*case[:5]).error, "error"),
     returns="The published error. A valid one: ``selection.small_db_error``.",
-    where={**_DATABASE, "alpha": real("Error alpha due to the size", 0, 1, ends="(]")},
+    where={**_DATABASE, "alpha": real("Part alpha of the error, due to the size of the small database", 0, 1, ends="(]")},
 )
 def das2022_small_db_error(domain: int, queries: int, records: int, eps: float, beta: float, alpha: float) -> float:
     r"""Published error of SmallDB: :math:`\alpha + 2\bigl(\ln|X| \ln|Q|/\alpha^2 + \ln(1/\beta)\bigr)/(\varepsilon\|x\|_1)`.

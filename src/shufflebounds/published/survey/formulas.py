@@ -50,7 +50,7 @@ _SURVEY = "Das 2022, Differential privacy: ideas, concepts and advances"
 def das2022_hoeffding(deviation: float, widths: list[float]) -> float:
     r"""Published bound of :math:`\Pr[|M - \mathbb{E}M| > \alpha]` for a sum M of bounded variables.
 
-    The bound is :math:`2e^{-2\alpha^2/\sum w_i^2}`.
+    The bound is :math:`2e^{-2\alpha^2/\sum w_i^2}`, where the :math:`w_i` are the lengths of the variables' intervals.
 
     >>> round(published.das2022_hoeffding(0.45, [0.1] * 10), 6)
     0.034845
@@ -64,10 +64,13 @@ def das2022_hoeffding(deviation: float, widths: list[float]) -> float:
     reason="P(S) <= e^eps_1 Q(S) + delta_1 and Q(S) <= e^eps_2 R(S) + delta_2 give delta_1 + e^eps_1 delta_2",
     counterexample=At("P(S), Q(S), R(S) = 3/100, 1/100, 0 with e^eps_1 = 2, e^eps_2 = 1, delta_1 = delta_2 = 1/100", (0.01, 0.01),
                       lambda *_: 0.03),
-    where={"first": real("The first delta", 0, 1), "second": real("The second delta, which must be multiplied by e^eps_1", 0, 1)},
+    where={"first": real("delta_1", 0, 1), "second": real("delta_2, which must be multiplied by e^eps_1", 0, 1)},
 )
 def das2022_triangle_delta(first: float, second: float) -> float:
-    r"""Published delta, at eps_1 + eps_2, of two distributions that are both close to a third one: :math:`\delta_1 + \delta_2`.
+    r"""Published delta of a triangle inequality, :math:`\delta_1 + \delta_2`.
+
+    If :math:`P(S) \le e^{\varepsilon_1} Q(S) + \delta_1` and :math:`Q(S) \le e^{\varepsilon_2} R(S) + \delta_2` for all events S,
+    this is the published delta of P against R at :math:`\varepsilon_1 + \varepsilon_2`.
 
     >>> round(published.das2022_triangle_delta(0.01, 0.01), 6)
     0.02
@@ -130,7 +133,9 @@ def _loss_of_ten_answers(_: float) -> float:
     where={"eps": BUDGET},
 )
 def das2022_above_threshold_eps(eps: float) -> float:
-    r"""Published privacy of AboveThreshold with the noise scales 2/eps and 4/eps if it answers every query: eps.
+    r"""Published privacy of AboveThreshold that answers every query: eps.
+
+    The noise has the scale 2/eps for the threshold and 4/eps for the queries.
 
     >>> round(published.das2022_above_threshold_eps(1.0), 6)
     1.0
@@ -149,7 +154,8 @@ def das2022_above_threshold_eps(eps: float) -> float:
 def das2022_numeric_sparse_eps(eps: float) -> float:
     r"""Published privacy of NumericSparse at delta = 0: eps, with the budgets that the survey states.
 
-    These budgets are :math:`\varepsilon_1 = \frac89\varepsilon` and :math:`\varepsilon_2 = 29\varepsilon`.
+    These budgets are :math:`\varepsilon_1 = \frac89\varepsilon` for the comparisons with the threshold and :math:`\varepsilon_2 =
+    29\varepsilon` for the released answers.
 
     >>> round(published.das2022_numeric_sparse_eps(1.0), 6)
     1.0
@@ -172,7 +178,7 @@ def _numeric_answer_counterexample() -> Counterexample:
     returns="The published scale, the same for every eps.",
 )
 def das2022_numeric_sparse_answer(cutoff: int, delta: float) -> float:
-    r"""Published scale of the answers' noise for delta > 0: :math:`\sqrt{32c\ln(1/\delta)}/\varepsilon_2`.
+    r"""Published scale of the noise of the released answers for delta > 0: :math:`\sqrt{32c\ln(1/\delta)}/\varepsilon_2`.
 
     The survey sets :math:`\varepsilon_2 = 2/\sqrt{513}`.
 
@@ -191,7 +197,7 @@ def das2022_numeric_sparse_answer(cutoff: int, delta: float) -> float:
     where={"eps": BUDGET},
 )
 def das2022_numeric_sparse_scale(eps: float, delta: float, cutoff: int) -> float:
-    r"""Published scale of NumericSparse for delta > 0: :math:`\sqrt{32c\ln(1/\delta)}/\varepsilon`.
+    r"""Published scale of the threshold's noise of NumericSparse for delta > 0: :math:`\sqrt{32c\ln(1/\delta)}/\varepsilon`.
 
     >>> round(published.das2022_numeric_sparse_scale(1.0, 1e-6, 50), 6)
     148.676888
@@ -236,6 +242,8 @@ def das2022_numeric_sparse_accuracy(n_queries: int, beta: float, cutoff: int, ep
 )
 def das2022_point_rounding(x: float, m: int) -> float:
     r"""Published mean of alpha-point rounding of x in [0, m], x itself.
+
+    The survey rounds x to m if x + offset > m, and otherwise to 0. The offset is uniform in 1, ..., m - 1.
 
     >>> round(published.das2022_point_rounding(5, 10), 6)
     5.0

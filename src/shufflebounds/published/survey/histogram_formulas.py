@@ -54,8 +54,8 @@ def _tradeoff_counterexample() -> Counterexample:
 def das2022_point_sum_tradeoff(cells: int, k: float, point_rmse: float, sum_rmse: float) -> float:
     r"""Published lower bound of :math:`e^{2\varepsilon(2C+k)}` for all k > 0: :math:`k(d-1)/(16C+8D+4k)`.
 
-    A histogram of d cells is released. The root mean squared error is C (`point_rmse`) for a cell and D (`sum_rmse`) for the sum of
-    the cells.
+    The bound is for every :math:`\varepsilon`-private release of a histogram of d cells. Its root mean squared error is C
+    (`point_rmse`) for a cell and D (`sum_rmse`) for the sum of the cells.
 
     >>> round(published.das2022_point_sum_tradeoff(1000, 1.0, 2.0, 3.0), 6)
     16.65
@@ -105,6 +105,8 @@ def das2022_synthetic_rho(rho: float) -> float:
 )
 def das2022_sum_error(eps: float) -> float:
     r"""Published mean squared error of the sum :math:`\max(0, q_* + \mathrm{Lap}(2/\varepsilon))`: :math:`2/\varepsilon^2`.
+
+    :math:`q_*` is the exact sum of the counts of a histogram.
 
     >>> round(published.das2022_sum_error(1.0), 6)
     2.0
@@ -163,6 +165,9 @@ def das2022_sparse_moment(threshold: float, sigma: float, moment: float) -> floa
 )
 def das2022_sparse_gaussian_eps(sigma_threshold: float, sigma_query: float, cutoff: int, max_queries: int, delta: float) -> float:
     r"""Published epsilon of Gaussian sparse vector of sensitivity 1.
+
+    The noise has the standard deviation :math:`\sigma_1` for the threshold and :math:`\sigma_2` for each of k queries, of which c
+    are found above.
 
     .. math:: A + \sqrt{2A\left(\ln\frac1\delta + \ln c\binom{k}{c}\right)}, \qquad
         A = \frac{1}{2\sigma_1^2} + \frac{2c}{\sigma_2^2}

@@ -54,7 +54,9 @@ def _least_flip_reversed(users: int, eps: float, delta: float) -> float:
     comparison=At(f"{_SETTING}, all other users at 0", CASE, _least_flip_of_zeros, "flip"),
 )
 def zhilyaev_flip_zeros(users: int, eps: float, delta: float) -> float:
-    r"""Published flip probability if every other user has value 0, :math:`q = 3 \ln(2/\delta) / (n (1 - e^{-\varepsilon})^2)`.
+    r"""Published flip probability for (eps, delta)-privacy of the sum of n flipped bits, if all other users have value 0.
+
+    .. math:: q = 3 \ln(2/\delta) / (n (1 - e^{-\varepsilon})^2)
 
     >>> round(published.zhilyaev_flip_zeros(1000, 0.5, 1e-6), 10)
     0.2811426255
@@ -77,11 +79,11 @@ def _right_counterexample() -> Counterexample:
     comparison=At(f"{_SETTING}, all other users at 0, 1 against 0", CASE, _least_flip_reversed, "flip"),
 )
 def zhilyaev_flip_right(users: int, eps: float, delta: float) -> float:
-    r"""Published flip probability for the order (1, 0) of the target's values (right tail), if all other users have value 0.
+    r"""Published flip probability for the delta of the target's value 1 against 0, if all other users have value 0.
 
     .. math:: q = 3 \ln(2/\delta) / (n (e^\varepsilon - 1)^2)
 
-    Zhilyaev uses it only together with the larger :func:`zhilyaev_flip_zeros`.
+    The analyst sees the sum of n flipped bits. Zhilyaev uses this q only together with the larger :func:`zhilyaev_flip_zeros`.
 
     >>> round(published.zhilyaev_flip_right(1000, 0.5, 1e-6), 10)
     0.1034265919
@@ -96,7 +98,9 @@ def zhilyaev_flip_right(users: int, eps: float, delta: float) -> float:
     comparison=At(_SETTING, CASE, _least_flip, "flip"),
 )
 def zhilyaev_flip(users: int, eps: float, delta: float) -> float:
-    r"""Published flip probability for every dataset, :math:`q = 3 L_2 / (n A^2) + 4 / (n A)`.
+    r"""Published flip probability for (eps, delta)-privacy of the sum of n flipped bits, for every dataset.
+
+    .. math:: q = 3 L_2 / (n A^2) + 4 / (n A)
 
     Here :math:`L_2 = \ln(2/\delta)` and :math:`A = 1 - e^{-\varepsilon}`.
 
@@ -114,7 +118,7 @@ def zhilyaev_flip(users: int, eps: float, delta: float) -> float:
     returns="The flip probability that the published derivation gives; above 1/2: none is enough.",
 )
 def zhilyaev_flip_root(users: int, eps: float, delta: float) -> float:
-    r"""Flip probability for every dataset: the exact solution of Zhilyaev's inequality (4.55).
+    r"""Flip probability for every dataset, as :func:`zhilyaev_flip`: the exact solution of Zhilyaev's inequality (4.55).
 
     .. math:: q = \frac1n \Bigl(\frac{\sqrt{3 L_2} + \sqrt{3 L_2 + 8 A}}{2 A}\Bigr)^2
 
@@ -138,7 +142,7 @@ def zhilyaev_flip_root(users: int, eps: float, delta: float) -> float:
     where={**_FLIP, "users": integer("Number of bits, dummy ones included", 1)},
 )
 def zhilyaev_deviation(users: int, eps: float, delta: float) -> float:
-    r"""Published standard error of the estimated sum at the flip probability q of :func:`zhilyaev_flip`.
+    r"""Published standard error of the estimated sum of bits at the flip probability q of :func:`zhilyaev_flip`.
 
     .. math:: \frac{\sqrt p}{p - q} \Bigl[\frac{3 L_2}{A^2} + \frac 4A\Bigr]
 

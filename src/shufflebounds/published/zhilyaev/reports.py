@@ -33,7 +33,9 @@ def _chernoff_level(delta: float) -> float:
     where=_FLIP,
 )
 def zhilyaev_fakes_per_bin(eps: float, delta: float) -> float:
-    r"""Published number of dummy records per bin that is needed to hide a report sent without randomization.
+    r"""Published number of dummy records per bin that makes reports (eps, delta)-private without randomization.
+
+    A report is the user's bin; m dummy records in random bins of d are shuffled with the reports.
 
     .. math:: \frac md = 3 \ln\frac4\delta \Bigl(\frac{e^\varepsilon + 1}{e^\varepsilon - 1}\Bigr)^2
 
@@ -55,7 +57,10 @@ def _flip_found(users: int, bins: int, fakes: int) -> float:
     comparison=At("10^6 reports, no dummy reports, eps = 1, delta = 10^-6", CASE, lambda n, *_: _flip_found(n, 2, 0), "flip"),
 )
 def zhilyaev_flip_sums(reports: int, eps: float, delta: float) -> float:
-    r"""Published flip probability of the bits of n reports and m dummy reports, if the analyst sees only the sum of each bin.
+    r"""Published flip probability for (eps, delta)-privacy of a histogram, if the analyst sees only the sum of each bin.
+
+    A report has one bit for each bin: 1 for the user's bin, else 0. Every bit of n reports and m dummy reports is flipped with
+    probability q.
 
     .. math:: q = \frac{3 \ln(4/\delta)}{(n+m) B^2} + \frac{4}{(n+m) B}, \quad B = 1 - e^{-\varepsilon/2}
 
@@ -80,7 +85,9 @@ def _records_counterexample() -> Counterexample:
     counterexample=_records_counterexample,
 )
 def zhilyaev_flip_records(reports: int, eps: float, delta: float) -> float:
-    r"""Published flip probability of the bits of shuffled records, the same as :func:`zhilyaev_flip_sums`.
+    r"""Published flip probability for (eps, delta)-privacy of a histogram, if the analyst sees the shuffled reports.
+
+    It is that of :func:`zhilyaev_flip_sums`, which also describes the reports.
 
     .. math:: q = \frac{3 \ln(4/\delta)}{(n+m) B^2} + \frac{4}{(n+m) B}, \quad B = 1 - e^{-\varepsilon/2}
 
@@ -97,7 +104,9 @@ def zhilyaev_flip_records(reports: int, eps: float, delta: float) -> float:
                   lambda fakes, *_: _flip_found(1, 10**9, fakes), "flip"),
 )
 def zhilyaev_flip_fakes(fakes: int, eps: float, delta: float) -> float:
-    r"""Published flip probability of the bits if m dummy records, in many more bins than m, hide a single record.
+    r"""Published flip probability for (eps, delta)-privacy of one report among m dummy records, in many more bins than m.
+
+    Every bit of the report and of the dummy records is flipped with probability q (:func:`zhilyaev_flip_sums`).
 
     .. math:: q = \frac{3}{m} \ln\frac4\delta \Bigl(\frac{e^\varepsilon + 1}{e^\varepsilon - 1}\Bigr)^2
 

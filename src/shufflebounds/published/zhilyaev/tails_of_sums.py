@@ -46,11 +46,11 @@ def _delta_of_zeros(users: int, flip: float, eps: float) -> float:
     },
 )
 def zhilyaev_lemma(users: int, flip: float, eps: float, ones: int = 0) -> float:
-    r"""Published delta of a given dataset, the target at 0 against 1.
+    r"""Published delta of the target's value 0 against 1, from the sum of all users' flipped bits in a given dataset.
 
     .. math:: \max_k\; (2 p e^\varepsilon - 1) P(k) - (e^\varepsilon - 1) \sum_{i \le k} P(i)
 
-    P is the distribution of the sum of the other users' bits, and p = 1 - q for the flip probability q.
+    P is the distribution of the sum of the other users' flipped bits, and p = 1 - q for the flip probability q.
 
     >>> import math
     >>> round(published.zhilyaev_lemma(5, 0.2, math.log(1.5)), 10)
@@ -88,8 +88,8 @@ def _losses_above(users: int, flip: float, eps: float) -> float:
 def zhilyaev_pointwise(users: int, flip: float, eps: float, ones: int = 0) -> float:
     r"""Published bound of the probability that the privacy loss exceeds eps: :math:`\delta(\varepsilon)` itself.
 
-    Let L be the privacy loss. A valid bound is :math:`\Pr[L > \varepsilon'] \le \delta(\varepsilon)/(1 -
-    e^{\varepsilon-\varepsilon'})` for :math:`\varepsilon' > \varepsilon`.
+    The loss L is that of the sum of n flipped bits in a given dataset. A valid bound is :math:`\Pr[L > \varepsilon'] \le
+    \delta(\varepsilon)/(1 - e^{\varepsilon-\varepsilon'})` for :math:`\varepsilon' > \varepsilon`.
 
     >>> import math
     >>> round(published.zhilyaev_pointwise(1, 0.25, math.log(2)), 10)
