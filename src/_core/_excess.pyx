@@ -14,7 +14,9 @@ Method   at most 2e5 outcomes     all outcomes are enumerated, if no group has m
                                   over the last two kinds are read from tables (`Kinds`). The tables are used for about 2e4 outcomes
                                   at most if rtol >= 1e-5 (a coarse contour takes as long) or if one kind has nearly all users (the
                                   contour is long), and for 5e7/users outcomes at most if rtol < 1e-5
-         heavy tails              values so large that a single one makes S positive are split off (_heavy_tails.pyx)
+         heavy tails              values so large that a single one makes S positive are split off (_heavy_tails.pyx). If both tails
+                                  are heavy, sums of several heavy values are formed over the contour of the other values
+                                  (_smoothed.tilted_nodes, _engines/excess/heavy_tails.py)
          otherwise                a contour integral with the tolerance rtol, repeated with less smoothing while the gap is above
                                   max(2e-4, 3 rtol). If a heavy tail needs too many nodes, the integral is repeated with the
                                   tolerances 1e-4 and 1e-2, for which more values are split off
@@ -34,10 +36,8 @@ Measured error (tests/reference/measure_excess.py: powers of polynomials at 400 
     the same, sigma = 1/2                         60       -                   1.2e-5              2.6e-5
     the same, sigma = 3/10                        60       -                   5.7e-7              20 (b)
     (a) if n Pr[X > 0] is far below 1 and positive values are large, the mass that the smoothing moves from S = 0 to positive
-        numbers dominates. The gap is then proportional to the standard deviation tau of the smoothing.
-    (b) both tails are heavy, and no single value makes S positive: sums of several heavy values are formed over the contour of
-        the other values (_smoothed.tilted_nodes, _engines/excess/heavy_tails.py); without these sums the median is 5e-4. With few
-        users and at small delta the bounds can be trivial.
+        numbers dominates.
+    (b) with few users and at small delta the bounds can be trivial.
 Cost     in ms, for ten-ary response (four atoms): 0.005 from n = 1e6 on, 0.007 at 1e4, 0.2 at 1e3, by tables 0.03 to 0.13 at 100 to
          300 (less if the tables are kept), and 1.5 at log delta = -15486. For Laplace noise of 802 atoms: 0.3 at 1e6, 2.1 at 1e4,
          6 at 1e3. The run time does not grow with n. Heavy tails take up to 0.8 s.
