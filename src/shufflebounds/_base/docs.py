@@ -114,26 +114,25 @@ method : {"tightest", "blanket"}
     not depend on it.
 [threads]
 threads : int
-    Number of threads that compute the rows, 1 by default. The result is the same for every number of threads.
+    Number of threads of the computation, 1 by default. The result is the same for every number of threads.
 [target]
 eps : float
     Target privacy loss in nats, finite and >= 0.
 delta : float
-    Target failure probability, in (0, 1). Above 1e-3 a UserWarning says what such a delta means.
+    Target failure probability, in (0, 1). A UserWarning explains a delta above 1e-3.
 [releases]
 releases : int
-    Number of releases that meet the target together, 1 to 2**53. The returned protocol is that of one release. Its delta is the
-    target's delta divided by `releases`; its eps is the largest one, to a relative 1e-3, for which ``self_compose(releases)`` meets
-    the target.
+    Number of releases that meet the target together, 1 to 2**53. The result is the protocol of one release, with the largest eps,
+    to a relative 1e-3, for which ``self_compose(releases)`` meets the target.
 devices : int
-    Largest number of messages of one person in a release, 1 to 2**20: ``for_group(devices)`` meets the target. `users` then counts
-    messages. The collection must enforce the limit.
+    Largest number of messages of one person in a release, 1 to 2**20: ``for_group(devices)`` meets the target. Numbers of users
+    are then numbers of messages. The collection must enforce the limit.
 [absent]
 colluding : int
-    Number of other users who may reveal their messages to the analyst, >= 0. Such messages protect nobody.
+    Number of other users who may reveal their messages to the analyst, >= 0.
 missing : int
     Number of users whose messages may not arrive, >= 0, for reasons that do not depend on their values. The guarantee holds if at
-    least users - missing messages arrive; pass their number to ``estimate(users=...)``.
+    least users - missing messages arrive; pass the number that arrived to ``estimate(users=...)``.
 [users]
 users : int
     Number of users, 1 to 2**53.

@@ -166,7 +166,7 @@ class ErrorLaw(ABC):
     def error_quantile(
         self, beta: float, truth: Any = None, *, users: int | None = None, of: Of = "bin", bound: Bound = "upper"
     ) -> float:
-        """Return a bound of the smallest error that is exceeded with probability at most `beta`.
+        """Return a bound of the error that is exceeded with probability at most `beta`.
 
         Parameters
         ----------
@@ -192,8 +192,8 @@ class ErrorLaw(ABC):
         The upper bound is the smallest a at which the upper bound of :meth:`error_tail`, at a minus the rounding error of
         ``estimate``, is at most `beta`. The lower bound is the largest a at which the lower bound of :meth:`error_tail`, at a
         plus this rounding error, exceeds `beta`. Both are found by bisection, to a relative accuracy of 1e-12. The rounding
-        error matters because the error in exact arithmetic equals its quantile with positive probability. For protocols that
-        do not know the number of users, the rounding error is that for counts up to 2**33 (8.6e9).
+        error matters because the error in exact arithmetic equals its quantile with positive probability. If the number of
+        users is unknown, the rounding error is that for counts up to 2**33.
         """
         upper = _validate.upper_side(bound)
         beta = _validate.failure(beta)

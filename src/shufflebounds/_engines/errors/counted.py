@@ -108,14 +108,16 @@ class Counted(ABC, Generic[Counts, Estimate]):
         return messages
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[Any]:
-        """Return one message for each user, in the order of the users, for all users or for any part of them.
+        """Return one message for each user, in the order of the users.
+
+        The users may be divided among several calls.
 
         Parameters
         ----------
         values : array_like
             The users' values as described for the class, one entry or row for each user; empty for no user.
         {rng}
-            Parts need different seeds, because equal seeds give equal noise.
+            Several calls need different seeds, because equal seeds give equal noise.
 
         Returns
         -------
@@ -176,7 +178,9 @@ class Counted(ABC, Generic[Counts, Estimate]):
         return self._dummy_messages(number, _validate.generator(rng))
 
     def aggregate(self, messages: ArrayLike) -> Counts:
-        """Return the counts of messages, from which :meth:`estimate` estimates; the counts of parts add up to those of the whole.
+        """Return the counts of messages, from which :meth:`estimate` estimates.
+
+        If the messages come in several batches, add the counts of the batches.
 
         Parameters
         ----------
@@ -205,7 +209,7 @@ class Counted(ABC, Generic[Counts, Estimate]):
         messages : array_like, optional
             The messages of all users and dummies, in any order.
         counts : int or array_like, optional
-            In place of messages: what :meth:`aggregate` returns, added over all parts.
+            In place of messages: what :meth:`aggregate` returns, added over all batches.
         users : int, optional
             Number of users whose messages were counted, without dummies. It is needed with `counts` if neither the class nor the
             counts determine it.
