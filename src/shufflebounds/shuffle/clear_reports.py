@@ -35,8 +35,8 @@ __all__ = ["ClearReports"]
 class ClearReports(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw):
     r"""Every user reports the exact bin, among m dummy reports with uniformly random bins; the analyst sees the shuffled reports.
 
-    Let N be the number of dummy reports in the target's two possible bins. Each of these N reports is in either bin with
-    probability 1/2, so
+    The bin of one user, the target, is replaced by another. If these two bins contain N dummy reports, each of the N is in either
+    bin with probability 1/2. So, with the hockey-stick divergence H,
 
     .. math::
         \delta(\varepsilon) = \sum_N \Pr[\mathrm{Bin}(m, 2/d) = N]\, D_N, \qquad
@@ -54,19 +54,19 @@ class ClearReports(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw):
     Neighbours: one user's bin is replaced. delta is exact for the protocol, for every dataset and number of users, and equal for
     (P, Q) and (Q, P). There is no pure differential privacy.
 
-    delta is computed as for :class:`Clones`, whose pair with an infinite local budget and probability 2/d of a clone is the same.
-    The upper and the lower bound of log delta differ by about 1e-12 (1 + \|log delta\|), and by at most 1e-9 (1 + \|log delta\|).
-    The run time does not grow with the number of dummy reports above about 10**7 d.
+    The formula is that of :class:`Clones` for an infinite local budget and m + 1 users who send a clone with probability 2/d each,
+    and is computed in the same way. The upper and the lower bound of log delta differ by about 1e-12 (1 + \|log delta\|), and by at
+    most 1e-9 (1 + \|log delta\|). The run time does not grow with the number of dummy reports above about 10**7 d.
 
     The users' values are bins 0..d - 1, and so are the messages, int64: :meth:`randomize` returns the values themselves, and the
     messages of :meth:`dummies` hide them. Counts: the number of reports of each bin. The estimate of a bin is its number of reports
-    minus m/d. Its error is :math:`\mathrm{Bin}(m, 1/d) - m/d` for every dataset, so `truth` has no effect in :meth:`error_tail`.
-    ``of="any"`` is the union bound: d times the probability of an error in one bin.
+    minus m/d. The error is :math:`\mathrm{Bin}(m, 1/d) - m/d` for every dataset, so `truth` has no effect in :meth:`error_tail`.
+    With ``of="any"``, the bound there is the union bound: d times the probability of an error in one bin.
 
     References
     ----------
-    Zhilyaev, M. Shuffled bits and fake records, section 5.1; its closed form (5.10) requires several times as many dummy reports,
-    and its derivation is not valid.
+    Zhilyaev, M. Shuffled bits and fake records, section 5.1; the closed form (5.10) there requires several times as many dummy
+    reports, and its derivation is not valid.
 
     Examples
     --------

@@ -371,7 +371,7 @@ class _Reports(IndependentSums):
 @with_passages
 @dataclass(frozen=True, repr=False)
 class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatArray], CountErrorLaw, AbsentUsers):
-    r"""Users and m dummies report one-hot vectors of d bits, in which every bit is flipped with probability q.
+    r"""Users and m dummies report one-hot vectors of d bits, in which each bit is flipped independently with probability q.
 
     The guarantees depend on what the analyst sees, so `view` has no default:
 
@@ -379,11 +379,12 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
     - ``view="records"``: the shuffled records of d bits each, as in the protocol of Zhilyaev (References).
 
     .. warning::
-       Zhilyaev's Proposition 5.1 is **false for records**: the record of one bin becomes that of another bin only if two given
-       bits are flipped, which has probability q**2.
+       Zhilyaev's Proposition 5.1 states a flip probability q for a target (eps, delta). It is **false for records**: the record of
+       one bin becomes that of another bin only if two given bits are flipped, which has probability q**2.
 
-    For sums, let :math:`M_1, M_2` be the numbers of other users' reports in the target's two possible bins, and :math:`P_b^M` the
-    distribution of the sum of a bin with M such reports in which the target's bit is b before flipping. Then
+    Let the target user move from one bin to another, and let these two bins have :math:`M_1` and :math:`M_2` of the other n - 1 + m
+    reports. :math:`P_b^M` is the distribution of the number of ones in a bin with M other reports, if the target's bit is b before
+    its flip. For sums, without uniform dummies, delta is the largest hockey-stick divergence
 
     .. math:: \delta(\varepsilon) = \max_{M_1, M_2}
         H_{e^\varepsilon}(P_1^{M_1} \times P_0^{M_2} \,\|\, P_0^{M_1} \times P_1^{M_2}).
@@ -409,57 +410,57 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
     -----
     Neighbours: one user's bin is replaced.
 
-    **Sums, no dummies or known ones**: the bounds are those of the largest delta over all datasets, found by branch and bound
-    over M_1 and M_2. The gap is a relative 1e-2 in delta (1e-9 up to 32 reports). delta is largest if all other users are in the
-    bin that the target leaves: at n = 10**6, q = 4.26e-5, eps = 1 this delta is 4.7 times that without other reports in the
-    target's two bins.
+    **Sums, no dummies or known ones**: a search by branch and bound over M_1 and M_2 gives the two bounds of the maximum. Their gap
+    is a relative 1e-2 in delta (1e-9 up to 32 reports). In the worst dataset all or most other users are in the target's first bin,
+    the one of M_1: at n = 10**6, q = 4.26e-5, eps = 1 delta is then 4.7 times that of a dataset without other reports in the two
+    bins.
 
-    For more than 9000 flipped bits in a bin, or if log delta is below -540, the two sums are composed as the columns of
-    :class:`RealSum` are. For the upper bound each sum has its worst dataset, for the lower bound all other users are in the
-    bin that the target leaves.
+    For more than 9000 flipped bits in a bin, or if log delta is below -540, the two sums are treated as two releases and composed.
+    For the upper bound each sum has its worst dataset, for the lower bound all other users are in the target's first bin.
 
-    The sums of the target's two bins are independent, so the Renyi divergences are twice those of one sum,
-    ``ShuffledBits(users + fakes, flip)``, and mu is at most sqrt(2) times mu of one sum.
+    As the two sums are independent, Renyi divergences are twice those of one sum, ``ShuffledBits(users + fakes, flip)``, and
+    :meth:`gdp_mu` is at most sqrt(2) times that of one sum.
 
-    **Sums, uniform dummies**: with two bins and up to 128 reports the gap is as small as without dummies. Otherwise:
+    **Sums, uniform dummies**: with two bins and up to 128 reports the gap is as small as without dummies. For more bins or reports:
 
     - The upper bound is the smaller of the bound for known dummies and the bound of :class:`ClearReports` (flipping is
       post-processing).
     - The lower bound is the divergence of the sums in the target's two bins: for up to 16 reports that of the worst dataset,
-      for more reports that of the dataset with all other users in the target's bin. If the table of both sums would be too
-      large, it is that of the sum of one bin. The sums of the other bins, which reveal how many dummies are not in the
-      target's two bins, are ignored.
+      for more reports that of the dataset with all other users in the target's first bin. Only the sum of one bin is used if the
+      table of both sums would be too large. The sums of the other bins, which reveal how many dummies are not in the target's
+      two bins, are ignored.
 
-    The gap is small if m/d is much smaller than (n + m) q or much larger than n q; in between, the bounds of delta differ by a
-    factor of about 10.
+    The gap is small if m/d is much smaller than (n + m) q or much larger than n q; for m/d between these numbers, the bounds of
+    delta differ by a factor of about 10.
 
     **Records, no dummies or known ones**: a record is a report of :class:`~shufflebounds.mechanisms.Rappor` with one hash,
-    ``Rappor(2 * flip, bits=bins)``, and the bounds are those of :class:`Shuffled` for n + m users. The lower bound is that of the
-    dataset in which all other users are in a bin other than the target's two; from 1e4 users on, the two bounds of eps differ by
-    less than 0.2 % at delta = 1e-6.
+    ``Rappor(2 * flip, bits=bins)``, which flips a bit with half of its parameter f. The bounds are those of :class:`Shuffled` for
+    n + m users. The lower bound is delta if all other users are in a bin other than the target's two; from 1e4 users on, the two
+    bounds of eps differ by less than 0.2 % at delta = 1e-6.
 
-    **Records, uniform dummies**: the upper bound is the smallest of four:
+    **Records, uniform dummies**: for two bins and at most 24 reports, delta over all datasets is computed exactly. Otherwise the
+    upper bound is the smallest of four, with p = 1 - q:
 
-    - the local guarantee :math:`p^2 - e^\varepsilon q^2` (0 for :math:`\varepsilon \ge 2\ln(p/q)`, where p = 1 - q);
+    - the local guarantee :math:`(p^2 - e^\varepsilon q^2)_+`;
     - the bound of :class:`ClearReports`;
     - for up to 1024 bins, a bound by weighted labels (theorem w of docs/theorems/weighted-labels);
     - a privacy blanket of records that have the bits 10 or 01 in the target's two bins, with equal probabilities, and in all
       other bins bits distributed as those of the target's record. The distribution of a user's record contains the blanket
       with the weight :math:`2q^2`, that of a dummy with the weight :math:`2((p^2+q^2)/d + (1-2/d) q^2)`.
 
-    The lower bound is that of tests of a sum of scores of the records, if all other users are in a third bin (with two bins: in
-    the target's). For 1e4 users, q = 1/4, 10 bins and 1e3 to 1e5 dummies, the two bounds of eps differ by 2 to 5 % at delta =
-    1e-6. With fewer users or smaller q the error term of weighted labels dominates, and the two bounds of eps may differ by a
-    factor of 2. For two bins and at most 24 reports delta over all datasets is exact.
+    The lower bound is that of tests of the dataset in which all other users are in a third bin (with two bins: in the target's
+    first bin). Such a test gives each record a score, and compares the sum of the scores with a threshold. For 1e4 users, q = 1/4,
+    10 bins and 1e3 to 1e5 dummies, the two bounds of eps differ by 2 to 5 % at delta = 1e-6. With fewer users or smaller q the
+    error term of weighted labels dominates, and the two bounds of eps may differ by a factor of 2.
 
     The users' values are bins 0..d - 1, and messages are rows of d bits, int8, for either view. Counts: the number of ones in each
     bin, the sums of the columns. With s ones in a bin the estimate is :math:`(s - (n+m) q)/(1-2q) - m/d`. Its error depends on the
-    number of users in the bin, which :meth:`error_tail` takes as `truth`; over all datasets it is bounded as in
-    :class:`ShuffledBits`. ``of="any"`` is the union bound over bins, each for its worst dataset.
+    number of users in the bin, which :meth:`error_tail` takes as `truth`; over all datasets the error is bounded as in
+    :class:`ShuffledBits`. With ``of="any"`` the bound is the union bound over bins, each for its worst dataset.
 
     References
     ----------
-    Zhilyaev, M. Shuffled bits and fake records, section 5.2: (5.20) for the estimate; Proposition 5.1 holds for sums at most.
+    Zhilyaev, M. Shuffled bits and fake records, section 5.2: (5.20) for the estimate; Proposition 5.1, which is unproven for sums.
 
     Examples
     --------
@@ -479,12 +480,12 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
 
     @property
     def theorem(self) -> str:  # type: ignore[override]
-        """What is proven for the upper bound."""
+        """The statement that is proven for the upper bound."""
         return _CLAIMS[self.view, self._uniform][0]
 
     @property
     def lower_theorem(self) -> str:  # type: ignore[override]
-        """What is proven for the lower bound."""
+        """The statement that is proven for the lower bound."""
         return _CLAIMS[self.view, self._uniform][1]
 
     @property

@@ -31,21 +31,24 @@ __all__ = ["GeometricDummies"]
 @with_passages
 @dataclass(frozen=True)
 class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw):
-    r"""Every user reports the exact bin, among Z dummy reports in each bin, Z drawn from a two-sided geometric distribution.
+    r"""Every user reports the exact bin; each bin gets Z dummy reports, Z drawn from a two-sided geometric distribution.
+
+    With s = `shift`, l = `left` and r = `right`, the numbers Z of the bins are independent and have the distribution
 
     .. math::
         \Pr[Z = j] = D(j) = \frac1K \begin{cases} l^{s-j} & 0 \le j < s \\ r^{j-s} & j \ge s \end{cases}, \qquad
         K = \sum_{i=1}^{s} l^i + \frac{1}{1 - r}
 
-    The shuffler keeps each user's report with probability b. If a user's bin is replaced, one report moves to another bin, and
-    the numbers of reports in these two bins determine delta:
+    The shuffler keeps each user's report with probability b = `keep`. If a user's bin is replaced, one report moves to another bin,
+    and the numbers of reports in these two bins determine delta:
 
     .. math::
         \delta(\varepsilon) = \sum_{i,j} w_i w_j (u_i - e^\varepsilon u_j)_+, \qquad u = (1-b,\; 1-b+b\,l,\; 1-b+b/r)
 
-    Here :math:`u_i` are the three values of the likelihood ratio of a bin: the probability of its number of reports if the bin is
-    the target's, divided by the probability if it is not. :math:`w_i` are the probabilities under D of the numbers {0}, {1, ...,
-    s} and {s + 1, ...} that have these ratios. For b = 1 and :math:`e^\varepsilon \ge 1/(l r)`, delta is D(0).
+    The likelihood ratio of a bin is the probability of its number of reports if the bin is the target's, divided by the probability
+    if it is not. It has three values: :math:`u_1` if this number is 0, :math:`u_2` if it is 1 to s, and :math:`u_3` if it is above
+    s. Under D these three events have the probabilities :math:`w_1, w_2, w_3`. For b = 1 and :math:`e^\varepsilon \ge 1/(l r)`,
+    delta is D(0).
 
     Parameters
     ----------
@@ -71,8 +74,8 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
     messages of :meth:`dummies`, whose number is random, hide them. One party must add all dummy reports of a bin. Counts: the
     number of reports of each bin. The estimate of a bin is (count - E Z)/b. Its error for h users in the bin is
     :math:`(\mathrm{Bin}(h, b) + Z - \mathbb{E}Z)/b - h`. For keep = 1 this error does not depend on the dataset, and `truth` has no
-    effect in :meth:`error_tail`; for keep < 1 `truth` must be given: the number of users in the bin, or the numbers in all bins.
-    The errors of the bins are independent, so ``of="any"`` is exact.
+    effect in :meth:`error_tail`. For keep < 1, pass as `truth` the number of users in the bin, or the numbers in all bins. The
+    errors of the bins are independent, so :meth:`error_tail` is exact for ``of="any"``, too.
 
     References
     ----------
@@ -181,10 +184,10 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
     ) -> Self:
         r"""Return the mechanism with the smallest shift whose upper delta at `eps` is at most `delta`, at this `share`.
 
-        Two of the three likelihood ratios u of the class are given. The last one is :math:`e^{(1-\text{share})\varepsilon}`
-        and the second one :math:`e^{-\text{share}\,\varepsilon}`. With b = `keep`, this determines `right` and `left`:
-        :math:`r = b/(e^{(1-\text{share})\varepsilon} - 1 + b)` and :math:`l = (e^{-\text{share}\,\varepsilon} - 1 + b)/b`. If
-        this l is not positive, l = 0 and s = 0 are used, for which delta is 0 at eps.
+        The likelihood ratios of the class are chosen as :math:`u_3 = e^{(1-\text{share})\varepsilon}` and :math:`u_2 =
+        e^{-\text{share}\,\varepsilon}`. With b = `keep`, this determines `right` and `left`: :math:`r =
+        b/(e^{(1-\text{share})\varepsilon} - 1 + b)` and :math:`l = (e^{-\text{share}\,\varepsilon} - 1 + b)/b`. If this l is
+        not positive, l = 0 and s = 0 are used, for which delta is 0 at eps.
 
         Parameters
         ----------
@@ -212,10 +215,8 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
 
         Notes
         -----
-        Bisection finds the smallest shift s for the following reason. With :math:`x = l^s`, delta at eps is proportional to
-        :math:`x(\alpha - \beta x)/(\gamma - \theta x)^2`, where the Greek letters are positive constants. As a function of s
-        this expression first increases and then decreases. So if s = 0 does not meet the target, the shifts that meet it are
-        all those from some shift on.
+        With :math:`x = l^s`, delta at eps is proportional to :math:`x(\alpha - \beta x)/(\gamma - \theta x)^2` with positive
+        constants, which first increases and then decreases with s. So bisection finds the smallest shift.
 
         Examples
         --------

@@ -145,9 +145,11 @@ class _Counts(IntegerNoise):
 class BinomialNoise(CountIntervals, PrivacyProfile, ErrorLaw):
     r"""A count with binomial noise, for datasets whose counts differ by one.
 
-    The released number is :math:`c + B`, where c is the count and :math:`B \sim \mathrm{Bin}(N, g)`.
+    The released number is :math:`c + B`, where c is the count and :math:`B \sim \mathrm{Bin}(N, g)`. With the hockey-stick
+    divergence H,
 
-    .. math:: \delta(\varepsilon) = \max\{H_{e^\varepsilon}(B \,\|\, B+1),\; H_{e^\varepsilon}(B+1 \,\|\, B)\}
+    .. math:: \delta(\varepsilon) = \max\{H_{e^\varepsilon}(B \,\|\, B+1),\; H_{e^\varepsilon}(B+1 \,\|\, B)\}, \qquad
+        H_{e^\varepsilon}(P \,\|\, Q) = \sup_S\, P(S) - e^\varepsilon Q(S).
 
     Parameters
     ----------
@@ -159,16 +161,15 @@ class BinomialNoise(CountIntervals, PrivacyProfile, ErrorLaw):
     Notes
     -----
     Neighbours: the count differs by one. The formula is exact for the protocol. The likelihood ratio is monotone, so the best test
-    is a threshold: :math:`H(B\|B+1) = F(k) - e^\varepsilon F(k-1)` with :math:`k = \lceil (N+1)g/(g + e^\varepsilon(1-g)) \rceil -
-    1` and the cumulative distribution function F of B. This difference is computed without cancellation, as Pr[B = k] times 1 minus
-    a ratio. There is no pure differential privacy, since the likelihood ratio is infinite at the ends of the support. Adding trials
-    is post-processing, so delta does not increase with `trials`; it is not monotone in `prob`.
+    is a threshold: :math:`H_{e^\varepsilon}(B\|B+1) = F(k) - e^\varepsilon F(k-1)` with :math:`k = \lceil (N+1)g/(g +
+    e^\varepsilon(1-g)) \rceil - 1` and the cumulative distribution function F of B. This difference is computed without
+    cancellation. There is no pure differential privacy, since the likelihood ratio is infinite at the ends of the support. Adding
+    trials is post-processing, so delta does not increase with `trials`; delta is not monotone in `prob`.
 
-    The values are counts over all users, in an array of any shape. :meth:`randomize` adds independent noise to each count; counts
-    of parts of the users must be summed first. The messages are the released counts, and :meth:`estimate` subtracts the mean Ng of
-    the noise. The error is :math:`B - Ng` for every count, so `truth` is None in :meth:`error_tail`. The methods of errors are
-    those of one count: the probability that any of k errors is larger than a is at most k times that of one. The argument ``of``
-    matters for the intervals of several counts only.
+    The values that :meth:`randomize` takes are counts over all users, in an array of any shape; independent noise is added to each.
+    The messages are the released counts, and :meth:`estimate` subtracts the mean Ng of the noise. The error is :math:`B - Ng` for
+    every count, so :meth:`error_tail` and :meth:`error_quantile` take no `truth`. They are for one count, whatever ``of`` is: the
+    probability that any of k errors is larger than a is at most k times that of one error.
 
     {chen_long: section 3 (the mechanism C_H)}
 
