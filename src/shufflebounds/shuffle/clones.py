@@ -161,14 +161,17 @@ class _UniformClones(PrivacyProfile, AbsentUsers):
 @with_passages
 @dataclass(frozen=True, repr=False)
 class Clones(_UniformClones):
-    r"""Amplification by shuffling for every local randomizer (Feldman, McMillan and Talwar 2021): the weaker of two clone bounds.
+    r"""The clone bound of 2021 for every local randomizer (Feldman, McMillan, Talwar); :class:`StrongerClones` is never larger.
+
+    Each other user sends, with probability :math:`e^{-\varepsilon_0}`, a *clone*: a message drawn as the target's, for one of the
+    target's two inputs at random. The analyst knows the number c of clones:
 
     .. math::
         \delta(\varepsilon) = \sum_c \Pr[C = c]\, H_{e^\varepsilon}(P_c \,\|\, Q_c), \qquad
         C \sim \mathrm{Bin}(n-1, e^{-\varepsilon_0}).
 
-    Here :math:`P_c` is the distribution of :math:`A + \mathrm{Ber}(1-w)`, :math:`Q_c` that of :math:`A + \mathrm{Ber}(w)`, :math:`A
-    \sim \mathrm{Bin}(c, 1/2)`, :math:`w = 1/(e^{\varepsilon_0}+1)`, and the analyst knows the number c of clones.
+    Here H is the hockey-stick divergence, :math:`P_c` is the distribution of :math:`A + \mathrm{Ber}(1-w)` and :math:`Q_c` that of
+    :math:`A + \mathrm{Ber}(w)`, with :math:`A \sim \mathrm{Bin}(c, 1/2)` and :math:`w = 1/(e^{\varepsilon_0}+1)`.
 
     Parameters
     ----------
@@ -177,17 +180,17 @@ class Clones(_UniformClones):
 
     Notes
     -----
-    Neighbours: one user's input is replaced; the analyst sees the multiset of messages. The value of the formula lies between the
-    lower and the upper bound, and is an upper bound of delta for any pure eps0-LDP randomizer that all users share. The bound of
-    :class:`StrongerClones`, proven for the same randomizers, is never larger: use that class instead.
+    Neighbours: one user's input is replaced; the analyst sees the multiset of messages. The formula is an upper bound of delta for
+    any pure eps0-LDP randomizer that all users share. ``bound="upper"`` and ``bound="lower"`` are bounds of the formula's value.
+    Use :class:`StrongerClones` instead: its formula is never larger, and proven for the same randomizers.
 
     Up to a few million users the sum over the number of clones is computed term by term. The upper and the lower bound of log
     delta then differ by about 1e-12, or a few ulp of log delta if that is larger. For more users the sum is a Fourier integral,
     and the gap in log delta is at most 1e-9 (1 + abs(log delta)). :meth:`epsilon` is within 1e-12 of the point where its bound of
     delta equals `delta`.
 
-    Up to 512 users the trade-off function has all vertices of the exact one, to 1e-12. For more users it is computed from delta,
-    with a relative gap of 1e-3 at delta = 1e-6.
+    Up to 512 users :meth:`tradeoff` has all vertices of the trade-off function that belongs to the formula, to 1e-12. For more
+    users it is computed from delta, with a relative gap of 1e-3 at delta = 1e-6.
 
     A term of the sum takes 4 ns, the Fourier integral 5 microseconds for any number of users.
 
@@ -234,10 +237,10 @@ class StrongerClones(_UniformClones):
     This library proves the bound for every eps0-LDP randomizer that all users share, for arbitrary inputs and adaptive protocols;
     if all other users have the same input, the statement is due to Shvets (arXiv 2603.21197). Proof in short: let :math:`R_0, R_1`
     be the target's two output distributions. The measure :math:`m = \max(R_0, R_1)/e^{\varepsilon_0}` is at most every output
-    distribution, so it is a privacy blanket, and under m the variable :math:`(R_0 - e^\varepsilon R_1)/m` is smaller in the convex
-    order than :math:`X_i`. :doc:`/theorems/stronger-clones` has the whole proof and its limits. Lemma 3.5 of the published proof is
-    false; the erratum of the paper claims the theorem for a restricted class of randomizers. The bound is never above that of
-    :class:`Clones`. Use it for a randomizer of which only the budget is known; otherwise the bound of :class:`Shuffled` is smaller.
+    distribution, so it is a privacy blanket. The variable X of :class:`Shuffled` for this m is smaller in the convex order than
+    :math:`X_i`. :doc:`/theorems/stronger-clones` has the whole proof and its
+    limits. Lemma 3.5 of the published proof is false; the erratum of the paper claims the theorem for a restricted class of
+    randomizers. Use this class if only the budget of the randomizer is known; otherwise the bound of :class:`Shuffled` is smaller.
 
     Neighbours, gap and run time are those of :class:`Clones`.
 

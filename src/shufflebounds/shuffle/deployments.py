@@ -224,8 +224,6 @@ def binomial_noise_log_deltas(
 
     {raises_of_arrays}
 
-    {chen_long: section 3 (the mechanism C_H)}
-
     Examples
     --------
     >>> from shufflebounds import shuffle

@@ -52,15 +52,19 @@ def _log_delta(law: CloneLaw, budget: Budget, shift: float, eps: FloatArray) -> 
 class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
     r"""Clone bound of one target user, where each other user sends a clone of the target's message at a personalized rate.
 
+    Every other user i sends a *clone*, a message drawn as the target's, with probability :math:`2 r_i`, for one of the target's two
+    inputs at random. With the numbers w and :math:`\lambda` of the clone decomposition below,
+
     .. math::
         \delta(\varepsilon) = \lambda \sum_c \Pr[C = c]\, H_{e^\varepsilon}(P_c \,\|\, Q_c), \qquad
         C \sim \sum_i \mathrm{Ber}(2 r_i).
 
-    Here :math:`P_c` is the distribution of :math:`A + \mathrm{Ber}(1-w)`, :math:`Q_c` that of :math:`A + \mathrm{Ber}(w)`, :math:`A
-    \sim \mathrm{Bin}(c, 1/2)`, and the analyst knows the number c of clones.
+    Here H is the hockey-stick divergence, :math:`P_c` is the distribution of :math:`A + \mathrm{Ber}(1-w)` and :math:`Q_c` that of
+    :math:`A + \mathrm{Ber}(w)`, with :math:`A \sim \mathrm{Bin}(c, 1/2)`; the analyst knows the number c of clones.
 
-    Let :math:`R_b = \lambda S_b + (1-\lambda) V`, b = 0 and 1, be the target's two output distributions; for :math:`\lambda = 1`,
-    :math:`S_b = R_b`. Let :math:`R_i(x)` be that of another user i for the input x. The formula is an upper bound for the target if
+    Let the target's output distributions for the two inputs be :math:`R_0` and :math:`R_1`. A *clone decomposition* writes them as
+    :math:`R_b = \lambda S_b + (1-\lambda) V`, where V is common to both; for :math:`\lambda = 1`, :math:`S_b = R_b`. Let
+    :math:`R_i(x)` be the output distribution of another user i for the input x. The formula is an upper bound for the target if
     :math:`\max(S_0/S_1, S_1/S_0) \le (1-w)/w` and :math:`(1-w)\,R_i(x) \ge r_i \max(S_0, S_1)` **pointwise** for every i and x. The
     second condition follows from :math:`R_i(x) \ge r_i (S_0 + S_1)` (docs/theorems/stronger-clones). The constructors
     :meth:`randomized_response`, :meth:`laplace` and :meth:`gaussian` compute such rates and return the smallest of several bounds.
@@ -68,12 +72,11 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
     Parameters
     ----------
     weight : float
-        w, in (0, 1/2); for a target with pure local budget eps1 it is 1/(e^eps1 + 1).
+        w, in (0, 1/2). For :math:`\lambda = 1` and a target with pure local budget eps1 it is 1/(e^eps1 + 1).
     rates : array_like, shape (groups,)
         Rates r_i of the other users, without the target, each in [0, 1/2].
     scale : float
-        :math:`\lambda`, in (0, 1], of the decomposition :math:`R_b = \lambda S_b + (1-\lambda) V` of the target's two output
-        distributions.
+        :math:`\lambda`, in (0, 1], of the clone decomposition.
     counts : array_like of int, shape (groups,), optional
         Number of users with each rate, 1 each by default; the total is at most 2**53.
     {absent}
@@ -83,24 +86,28 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
     Notes
     -----
     There is no constructor for arbitrary eps_i-LDP randomizers, because no such bound exists: users with different randomizers may
-    have disjoint sets of outputs, and then shuffling gives no amplification. For the same reason the rates 1/(e^eps_i + 1) are
-    invalid, and so is replacing all budgets by the largest one (:doc:`counterexamples </personalized>`).
+    have disjoint sets of outputs, and then shuffling gives no amplification. For the same reason the rates 1/(e^eps_i + 1), which
+    are valid for flipped bits, are not valid for all randomizers, and neither is the bound as if all users had the largest budget
+    (:doc:`counterexamples </personalized>`).
 
-    The smallest of several bounds need not be convex in e^eps. delta of the protocol is convex, so the convex hull of the bound is
-    a bound, too. `tradeoff`, `rdp` and `gdp_mu` of the constructors' results use this hull, which may be below `delta`.
+    delta of the protocol is convex in e^eps, and the smallest of several bounds need not be. `tradeoff`, `rdp` and `gdp_mu` of the
+    constructors' results use the convex hull of this smallest bound, which is a bound, too; `delta` does not use the hull.
 
-    With given `weight`, `rates` and `scale`, the sum over c lies between the lower and the upper bound; delta of a protocol with
+    The lower and the upper bound are bounds of the formula for the given `weight`, `rates` and `scale`; delta of a protocol with
     these rates may be below both. The gap between the two bounds is a relative 1e-12 to 3e-11 of delta, or a few ulp of log delta
     if that is larger.
 
     References
     ----------
     V. Feldman, A. McMillan, K. Talwar. Stronger Privacy Amplification by Shuffling. SODA 2023 (the pair and its sum).
-    Y. Liu et al., Enhanced privacy bound for shuffle model with personalized privacy, 2024, section 3 (personalized rates; its own
-    choice of w and r_i is not valid, see :mod:`shufflebounds.published`).
+
+    Y. Liu et al., Enhanced privacy bound for shuffle model with personalized privacy, 2024, section 3 (personalized rates; the
+    choice of w and r_i there is not valid, see :mod:`shufflebounds.published`).
 
     Examples
     --------
+    Flipped bits, with the probability 1/(e^eps_i + 1) of a flip:
+
     >>> import numpy as np
     >>> from shufflebounds.shuffle import PersonalizedClones
     >>> eps = np.linspace(0.5, 2.0, 10000)
@@ -169,12 +176,14 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
     ) -> PrivacyProfile:
         r"""Return the guarantee for users who run k-ary randomized response with personalized budgets.
 
-        The bound is the smallest of four. Here :math:`E_i = e^{\varepsilon_i}`, and user 1 is the target.
+        The bound is the smallest of four. User 1 is the target, and :math:`E_i = e^{\varepsilon_i}`. Two of the bounds are those of
+        clone decompositions (description of the class) with :math:`w = 1/(E_1+1)`, named S1 and S2:
 
-        - the clone decomposition S1 with :math:`r_i = \frac{E_1+k-1}{(E_i+k-1)(E_1+1)}`;
-        - the clone decomposition S2 with :math:`r_i = \frac{1}{E_i+k-1}` and :math:`\lambda = \frac{E_1+1}{E_1+k-1}`;
-        - for k >= 3, the privacy blanket in which user i sends a uniform message with probability :math:`k/(E_i+k-1)`;
-        - the bound of :class:`Shuffled` if all users have the largest budget (docs/personalized).
+        - S1: :math:`\lambda = 1` and the rates :math:`r_i = \frac{E_1+k-1}{(E_i+k-1)(E_1+1)}`;
+        - S2: :math:`\lambda = \frac{E_1+1}{E_1+k-1}` and the rates :math:`r_i = \frac{1}{E_i+k-1}`;
+        - for k >= 3, the privacy blanket: user i sends a uniformly random category with probability :math:`k/(E_i+k-1)`, which does
+          not depend on the user's value;
+        - the bound of :class:`Shuffled` as if all users had the largest budget (docs/personalized).
 
         Parameters
         ----------
@@ -190,12 +199,11 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
         Returns
         -------
         PrivacyProfile
-            The upper bound is proven for every dataset, for the target or for every user (for :meth:`laplace` and :meth:`gaussian`:
-            with the target's values 0 and 1). The result has these properties:
+            The upper bound is proven for every dataset of the other users. For :meth:`laplace` and :meth:`gaussian` the target's
+            two values are 0 and 1. The result has these properties:
 
-            - If the guarantee is for every user, the search over users leaves a gap of up to a relative 1e-3 in delta (for
-              delta below 1e-20, 5e-5 of log delta) to the largest bound of one user. More than 2**20 distinct budgets are
-              divided into 2**16 bins, which adds a relative gap of less than 1e-6 to log delta.
+            - A guarantee for every user is the largest bound of one user. The search over users leaves a gap of up to a relative
+              1e-3 in delta (for delta below 1e-20, 5e-5 of log delta).
             - The lower bound is that of a test in one dataset. For k-ary response all other users have a third value, and the
               test uses the numbers of messages with the target's two values. For noise all other users have the value 0, and
               the test uses the number of messages above a threshold.
@@ -208,10 +216,8 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
 
         Notes
         -----
-        If there are more than eight distinct budgets, and the table of the privacy blanket would have more than 2**20 cells, the
-        budgets of the blanket are rounded up to one of 16 values. This is the case from about ten thousand users on, or 45,000 with
-        61 categories. With more than 1024 distinct budgets, a decomposition is first bounded with budgets in bins; it is evaluated
-        with all budgets only if its bound may be the smallest.
+        From about 10,000 users on (with 61 categories from 45,000 on), and with more than eight distinct budgets, the budgets of
+        the privacy blanket are rounded up to one of 16 values, because its table would be too large.
 
         Examples
         --------
@@ -234,20 +240,21 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
     def laplace(cls, eps: ArrayLike, *, target: int | None = None, counts: ArrayLike | None = None) -> PrivacyProfile:
         r"""Return the guarantee for users who add Laplace noise of scale 1/eps_i to a value in [0, 1].
 
-        The bound is the smallest of three clone decompositions. S1 has
+        The bound is the smallest of those of three clone decompositions (description of the class) with :math:`w =
+        1/(e^{\varepsilon_1}+1)`, where user 1 is the target. The first one, S1, has :math:`\lambda = 1` and, for users with
+        :math:`\varepsilon_i \le \varepsilon_1`, the rates
 
-        .. math:: r_i = \frac{\varepsilon_i}{\varepsilon_1}\frac{e^{\varepsilon_1-\varepsilon_i}}{e^{\varepsilon_1}+1}
+        .. math:: r_i = \frac{\varepsilon_i}{\varepsilon_1}\frac{e^{\varepsilon_1-\varepsilon_i}}{e^{\varepsilon_1}+1};
 
-        This formula is for :math:`\varepsilon_i \le \varepsilon_1`; all other rates are 0. The rates of S2 are those of S1 times
-        :math:`\lambda = (1+e^{-\varepsilon_1})/(1+e^{-\varepsilon_1/2})`. The third decomposition uses only outputs in a window
-        [-T, 1+T]. It has positive rates for users with larger budgets, too:
+        all other rates are 0. The second one, S2, has :math:`\lambda = (1+e^{-\varepsilon_1})/(1+e^{-\varepsilon_1/2})` and the
+        rates of S1 times :math:`\lambda`. The third one uses only outputs in a window [-T, 1+T], on which the target's distribution
+        has the mass :math:`\kappa`. It has :math:`\lambda = \kappa`, and positive rates for users with larger budgets, too:
 
         .. math:: r_i = \kappa \frac{\varepsilon_i}{\varepsilon_1}
             \frac{e^{-\varepsilon_i-(\varepsilon_i-\varepsilon_1)_+T}}{1+e^{-\varepsilon_1}}.
 
-        For the outputs outside of the window, the third decomposition adds :math:`\tfrac12 e^{-\varepsilon_1
-        T}(1-e^{\varepsilon-\varepsilon_1})_+` to delta. User 1 is the target; kappa is the mass of the target's distribution on the
-        window.
+        Outputs outside of the window add :math:`\tfrac12 e^{-\varepsilon_1 T}(1-e^{\varepsilon-\varepsilon_1})_+` to delta. The
+        bound is valid for every T; a search chooses T.
 
         Parameters
         ----------
@@ -263,14 +270,17 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
 
         Notes
         -----
-        S1 is proven for every two values of the target in [0, 1]. Let d(z) be the distance of an output z from [0, 1]. As
-        :math:`|z - y| \le 1 + d(z)` for every value y of user i, :math:`R_i(z) \ge c_i \sup_x R_x(z)` with :math:`c_i =
-        (\varepsilon_i/\varepsilon_1) e^{-\varepsilon_i}`; and :math:`e^{\varepsilon_1}` bounds the ratio of any two output
-        distributions of the target. S2 and the third decomposition are proven only for the target's values 0 and 1. For two
-        values between them no violation was found in 17,000 cases, but there is no proof.
+        S1 is proven for every two values of the target in [0, 1], S2 and the third decomposition only for the values 0 and 1. For
+        two values between 0 and 1 no violation was found in 17,000 cases, but there is no proof.
 
-        The user with the largest budget is usually not the worst target: users with less noise have few outputs in the tails, so
-        they do not hide a user with a small budget. The bound is valid for every T; a search chooses T.
+        Proof of S1: let d(z) be the distance of an output z from [0, 1], and :math:`\varepsilon_i \le \varepsilon_1`. The density
+        of user i at z is at least :math:`\tfrac12 \varepsilon_i e^{-\varepsilon_i (1 + d(z))}`, and that of the target at most
+        :math:`\tfrac12 \varepsilon_1 e^{-\varepsilon_1 d(z)}`. So the ratio of the two is at least
+        :math:`(\varepsilon_i/\varepsilon_1) e^{-\varepsilon_i}`, which is :math:`r_i/(1-w)`. The ratio of any two output
+        distributions of the target is at most :math:`e^{\varepsilon_1} = (1-w)/w`.
+
+        The user with the largest budget need not be the worst target: users with less noise have few outputs in the tails, so they
+        do not hide a user with a small budget.
 
         Examples
         --------
@@ -291,14 +301,17 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
     def gaussian(cls, sigma: ArrayLike, *, target: int | None = None, counts: ArrayLike | None = None) -> PrivacyProfile:
         r"""Return the guarantee for users who add Gaussian noise of standard deviation sigma_i to a value in [0, 1].
 
-        .. math:: \delta(\varepsilon) \le \kappa\,\delta_{\mathrm{clone}}(\varepsilon; w, \mathrm{PB}(2r)) +
+        User 1 is the target. Only outputs in the window [1/2-T, 1/2+T] are used, on which the target's distribution has the mass
+        :math:`\kappa`:
+
+        .. math:: \delta(\varepsilon) \le \delta_{\mathrm{clone}}(\varepsilon) +
             \Bigl[\Phi\Bigl(\tfrac{1/2-T}{\sigma_1}\Bigr) - e^\varepsilon\Phi\Bigl(\tfrac{-1/2-T}{\sigma_1}\Bigr)\Bigr]_+
 
-        The bound is proven for the target's values 0 and 1 only (for two values between them no violation was found). Here
-        :math:`\delta_{\mathrm{clone}}` is the sum over c of the class, for a number of clones :math:`C \sim \mathrm{PB}(2r) =
-        \sum_i \mathrm{Ber}(2 r_i)`, :math:`w = 1/(e^{T/\sigma_1^2}+1)`, kappa is the mass of the target's distribution on the
-        window [1/2-T, 1/2+T], and :math:`r_i = \kappa\,(1-w) \min R_i/\max(R_0, R_1)` over the window. The bound is valid for
-        every T; a search chooses T.
+        Here :math:`\delta_{\mathrm{clone}}` is the formula of the class with :math:`\lambda = \kappa`, :math:`w =
+        1/(e^{T/\sigma_1^2}+1)` and :math:`r_i = \kappa\,(1-w) \min R_i/\max(R_0, R_1)`, where the minimum is over the outputs in
+        the window and the inputs of user i. The second term is delta of the outputs outside of the window. The bound is valid for
+        every T; a search chooses T. It is proven for the target's values 0 and 1 only (for two values between them no violation was
+        found).
 
         Parameters
         ----------

@@ -183,22 +183,23 @@ class _EveryDataset(BetweenBudgets):
 @with_passages
 @dataclass(frozen=True, eq=False)
 class PersonalizedBits(EqualByKey, PrivacyProfile):
-    r"""The bit of user i is flipped with probability :math:`q_i = 1/(e^{\varepsilon_i}+1)`; the analyst sees the shuffled bits.
+    r"""Every user's bit is flipped with a probability of their own; the analyst sees the shuffled bits, that is their sum.
 
-    Let W be the other users' sum, which has a Poisson-binomial distribution, and q = 1 - p the target's flip probability. Then
+    User i has the budget :math:`\varepsilon_i` and the flip probability :math:`q_i = 1/(e^{\varepsilon_i}+1)`. Let W be the sum of
+    the other users' flipped bits, which has a Poisson-binomial distribution, and q = 1 - p the target's flip probability. Then
 
-    .. math:: \delta(\varepsilon) = \max_k\; (p - q e^\varepsilon)\, W(k) - (e^\varepsilon - 1) \Pr[W < k]
+    .. math:: \delta(\varepsilon) = \max_k\; (p - q e^\varepsilon) \Pr[W = k] - (e^\varepsilon - 1) \Pr[W < k]
 
-    The formula is the divergence of (P, Q), the distributions of the sum for the target's bits 0 and 1. For (Q, P) exchange 0 and 1
-    in all bits.
+    The formula is the divergence of (P, Q), the distributions of the sum for the target's bits 0 and 1; the best test is that the
+    sum is at most k. For (Q, P) exchange 0 and 1 in all bits.
 
     Parameters
     ----------
     local_eps : array_like of float, shape (users,) or (groups,)
         Budget of each user in nats, in [0, 700].
     bits : array_like of 0 and 1, of the shape of local_eps, optional
-        The users' bits (the target's own entry has no effect unless it stands for several users). By default the guarantee is for
-        all datasets.
+        The users' bits. By default the guarantee is for all datasets. The target's own bit has no effect; with `counts`, the other
+        users of the target's group have the bit of the group.
     target : int, optional
         Index of the target user in `local_eps`; None for the maximum over all users.
     counts : array_like of int, of the shape of local_eps, optional
@@ -219,21 +220,22 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
     - the clone bound with :math:`r_i = q_i` (as in :class:`PersonalizedClones`);
     - for budgets up to 12, a bound by weighted labels (theorem w of docs/theorems/weighted-labels), for which budgets are
       rounded up to one of 200 values;
-    - the delta if all users have the largest budget (docs/personalized). Larger budgets only increase the largest delta over
-      all datasets: by joint convexity, a further flip of a bit does not increase it.
+    - delta as if all users had the largest budget. It is an upper bound because a further flip of a bit does not increase the
+      largest delta over all datasets, by joint convexity (docs/personalized).
 
-    The lower bound is the larger of two: delta of the dataset in which all other users' bits are equal, and the delta if all
-    users have the least budget. With budgets from 0.5 to 2 and delta = 1e-6, the two bounds of eps differ by 0.2 % for 1e4
-    users, and by 18 % for 1000 users, where the clone bound is the smallest upper bound. The worst dataset depends on eps, and
-    its bits are not always all equal: :meth:`ascend` searches for a dataset with a larger delta, which gives a larger lower
-    bound.
+    The lower bound is the larger of two: delta of the dataset in which all other users' bits are equal, and delta as if all users
+    had the least budget. With budgets from 0.5 to 2 and delta = 1e-6, the two bounds of eps differ by 0.2 % for 1e4 users, and by
+    18 % for 1000 users, where the clone bound is the smallest upper bound. The worst dataset depends on eps, and its bits are not
+    always all equal: :meth:`ascend` searches for a dataset with a larger delta, which gives a larger lower bound.
 
     Messages do not reveal their senders, so there is no unbiased estimate of the number of ones if the flip probabilities differ.
 
     References
     ----------
-    Y. Liu, S. Zhao, L. Xiong, Y. Liu, H. Chen. Echo of neighbors / personalised privacy amplification by shuffling, whose
-    rates are replaced by proven ones; V. Feldman, A. McMillan, K. Talwar 2023 for the clones.
+    Y. Liu, S. Zhao, L. Xiong, Y. Liu, H. Chen. Echo of neighbors / personalised privacy amplification by shuffling. The rates of
+    the clone bound there are replaced by proven ones.
+
+    V. Feldman, A. McMillan, K. Talwar. Stronger Privacy Amplification by Shuffling. SODA 2023 (the clone bound).
 
     Examples
     --------
@@ -406,7 +408,7 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
         Returns
         -------
         PersonalizedBits
-            With `bits` set. Its lower delta at `eps` is a lower bound over all datasets, and at least that of the start.
+            With `bits` set. Its lower delta at `eps` is a lower bound over all datasets, and at least that of the first dataset.
 
         {raises: If the target is None, `counts` is given, or an argument lies outside its range.}
 
@@ -450,14 +452,14 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
         return type(self)(self.local_eps, bits=bits, target=self.target)
 
     def randomize(self, values: ArrayLike, rng: Any = None, *, part: ArrayLike | None = None) -> NDArray[np.int8]:
-        """Return one flipped bit for each user, in the sequence of the users, for all users or for a part of them.
+        """Return one flipped bit for each user, in the order of the users, for all users or for a part of them.
 
         Parameters
         ----------
         values : array_like of 0 and 1
-            The users' bits, one for each user of the part.
+            The users' bits, one for each user, or for each index in `part`.
         {rng}
-            Parts need different seeds, because equal seeds give equal noise.
+            Several calls need different seeds, because equal seeds give equal noise.
         part : array_like of int, optional
             Indices of the users to whom the bits `values` belong; all users by default. With `counts`, the users of each group
             follow those of the group before.
@@ -482,7 +484,9 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
         return np.asarray(bits ^ flips)
 
     def aggregate(self, messages: ArrayLike) -> int:
-        """Return the number of ones, which is what the analyst sees; the numbers of parts add up to that of all users.
+        """Return the number of ones, which is what the analyst sees.
+
+        If the messages come in several batches, add the results of the batches.
 
         Parameters
         ----------
