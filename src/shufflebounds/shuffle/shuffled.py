@@ -198,25 +198,28 @@ class _ByBounds(ClosedForms):
 class Shuffled(PrivacyProfile, AbsentUsers):
     r"""The shuffled messages of users who each run the same local randomizer, with an upper and a lower bound.
 
-    .. math:: \delta(\varepsilon) = \frac{1}{n}\, \mathbb{E}(X_1 + \cdots + X_n)_+, \qquad
-        X = \frac{R_0 - e^\varepsilon R_1}{m} \text{ with mass } m, \quad 0 \text{ with the rest of the probability.}
+    Let :math:`R_x` be the output distribution for the input x, let 0 and 1 be the target user's two inputs, and let m be a measure
+    on the outputs with a total mass g of at most 1. Draw an output Y from m with probability g, and set X = 0 otherwise:
 
-    Here :math:`R_x` is the output distribution of input x, and 0, 1 are the target's two inputs. The formula has three uses:
+    .. math:: \frac{1}{n}\, \mathbb{E}(X_1 + \cdots + X_n)_+, \qquad
+        X = \frac{R_0(Y) - e^\varepsilon R_1(Y)}{m(Y)} \text{ with probability } g, \quad 0 \text{ with probability } 1 - g.
 
-    - With :math:`m = R_{x^*}` it is the exact value if all other users have the input x*.
-    - With :math:`m = \inf_x R_x`, the privacy blanket, it is an upper bound for every dataset.
+    The :math:`X_i` are independent copies of X. The bounds of :math:`\delta(\varepsilon)` use this formula in three ways:
+
+    - With :math:`m = R_{x^*}` the formula is delta if all other users have the input x*.
+    - With :math:`m = \inf_x R_x`, the *privacy blanket*, it is an upper bound for every dataset.
     - The bound of docs/theorems/worst-dataset, for every dataset, is a main term plus an error term. The main term is the
-      largest value of the formula for n - 2s users, over their inputs, where the library chooses s. The error term
-      is :math:`O(n^{-5/2})` if eps is proportional to :math:`n^{-1/2}`.
+      largest value of the formula for n - 2s users if each :math:`X_i` has m = R_x for an input x of its own; the library chooses
+      the integer s. The error term is :math:`O(n^{-5/2})` if eps is proportional to :math:`n^{-1/2}`.
 
     Parameters
     ----------
     randomizer : Randomizer
-        A mechanism of :mod:`shufflebounds.mechanisms`, or any object with a method ``excess_laws`` for its distributions of X.
+        A mechanism of :mod:`shufflebounds.mechanisms`, or any object whose method ``excess_laws`` returns the distributions of X.
     users : int
         Number n of users, 1 to 2**53, including the target.
     participation : float
-        Probability s in [1e-12, 1] with which each user, including the target, sends a message. The number of messages is public:
+        Probability in [1e-12, 1] with which each user, including the target, sends a message. The number of messages is public:
         "no message" is an output like any other.
     inputs : sequence of float, optional
         For Laplace and Gaussian noise: the values that users may have, at least two and all in an interval of length
@@ -225,30 +228,31 @@ class Shuffled(PrivacyProfile, AbsentUsers):
     Notes
     -----
     Neighbours: one user's input is replaced. The upper bound holds for every dataset of the other users: it is the smaller of
-    the privacy blanket and of the bound of docs/theorems/worst-dataset. The latter is computed for matrices without zeros,
-    local hashing, subset selection, unary encoding, RAPPOR of up to 26 hashes, Hadamard response, PrivUnit with a cap of
-    measure above 1/3, Laplace and Gaussian noise, Gaussian noise on vectors, geometric noise of sensitivity 2 or more, and
-    discrete Gaussian noise. For noise the bound holds for every pair of the target's inputs and every input of the other
-    users. :meth:`argument` returns which upper bound is used.
+    the privacy blanket and the bound of docs/theorems/worst-dataset. The latter is computed for local hashing, subset selection,
+    unary encoding, RAPPOR of up to 26 hashes, Hadamard response, PrivUnit with a cap of measure above 1/3, Laplace, Gaussian and
+    discrete Gaussian noise, Gaussian noise on vectors, geometric noise of sensitivity 2 or more, and a
+    :class:`~shufflebounds.mechanisms.FiniteRandomizer` whose probabilities are all positive. For noise the bound holds for every
+    pair of the target's inputs and every input of the other users. :meth:`argument` returns which upper bound is used.
 
     The lower bound is delta of the dataset that :meth:`data` describes: all other users have the same input, or i.i.d. inputs
     from a mixture that the randomizer lists.
 
-    With few users the worst dataset is known. For a matrix, a frequency oracle of up to 8 bins or clipped geometric noise every
-    dataset is enumerated, and the upper and the lower bound equal the largest delta, up to rounding (up to 1023 users for two
-    outputs; for two inputs, up to 100 users for three outputs and 40 for four; up to 13 users for sets of 3 of 4 bins). For more
-    users, a search over boxes of datasets finds this maximum, or an upper bound of it: for sets of 3 of 4 bins up to 68 users. For
-    two users of Gaussian noise on an interval the gap is about a relative 1e-5 of delta (docs/theorems/worst-dataset). The
-    largest delta of few users is also an upper bound for more users.
+    With few users, all datasets are enumerated for a matrix, a frequency oracle of up to 8 bins and clipped geometric noise: for
+    two outputs up to 1023 users; for two inputs, up to 100 users with three outputs and 40 with four; for subset selection with
+    sets of 3 of 4 bins up to 13 users. The upper and the lower bound are then the largest delta, up to rounding. For somewhat more
+    users, a search by branch and bound finds this maximum, or an upper bound of it. For two users of Gaussian noise on an interval
+    the gap is about a relative 1e-5 of delta (docs/theorems/worst-dataset). The largest delta of few users is also an upper bound
+    for more users, because adding messages is post-processing.
 
-    For Gaussian and discrete Gaussian noise and a delta below 1e-11, the upper bound is a privacy blanket with outputs
-    truncated at a probability of e^-700. The lower bound is then that of a test of the largest message, if all other users
-    have the value at one end of the interval. For sigma = 1 and 1e4 users, the two bounds of eps differ by 0.4 % at delta =
-    1e-30 and 0.1 % at 1e-100.
+    For Gaussian and discrete Gaussian noise and a delta below 1e-11, the upper bound is computed from the privacy blanket: outputs
+    in the tails beyond a probability of e^-700 count as revealing the target's input, which adds this probability to delta. The
+    lower bound is then that of a test of the largest message, if all other users have the value at one end of the interval. For
+    sigma = 1 and 1e4 users, the two bounds of eps differ by 0.4 % at delta = 1e-30 and 0.1 % at 1e-100.
 
     A message of a randomizer with two inputs and pure budget eps0 is a post-processing of one bit of randomized response: R_0 =
-    e^eps0 a + b and R_1 = a + e^eps0 b for measures a and b (Kairouz, Oh, Viswanath). So delta of :class:`ShuffledBits` is an upper
-    bound, too; it is exact over all datasets for k-ary response of two values and geometric noise of sensitivity 1.
+    e^eps0 a + b and R_1 = a + e^eps0 b for measures a and b (Kairouz, Oh, Viswanath). So delta of :class:`ShuffledBits` with this
+    budget is an upper bound, too. It is exact over all datasets for k-ary response of two values and geometric noise of sensitivity
+    1.
 
     The upper and the lower bound are maxima over the pairs of the target's inputs that the randomizer lists: all pairs up to
     symmetry, or one pair that is proven to be the worst. For Laplace, Gaussian, discrete Gaussian and geometric noise on an
@@ -257,10 +261,9 @@ class Shuffled(PrivacyProfile, AbsentUsers):
     For a given m, the formula is computed with a gap of about 2e-7 in log delta, 1e-12 for few users; densities are discretized
     into cells, which adds about 1e-5.
 
-    The run time does not depend on the number of users: one delta of the privacy blanket takes less than a millisecond for a
-    randomizer of a few atoms, and about 10 ms for densities. One eps of the bound over all datasets takes 5 to 20 ms for a
-    randomizer of few outputs, 0.1 to 1 s for noise, and up to 3 s for few users, where rare messages dominate (on vectors up to
-    20 s).
+    The run time does not depend on the number of users. One delta of the privacy blanket takes less than a millisecond for a
+    randomizer of few outputs, and about 10 ms for densities. One eps of the bound of docs/theorems/worst-dataset takes 5 to 20 ms
+    for a randomizer of few outputs, 0.1 to 1 s for noise, and up to 3 s for few users (on vectors 20 s).
 
     {balle2019}
 
@@ -451,7 +454,7 @@ class Shuffled(PrivacyProfile, AbsentUsers):
 
     @np.errstate(all="ignore")
     def data(self, eps: float) -> str:
-        """Return a description of the dataset of the other users for the lower bound at one eps.
+        """Return a description of the dataset of the other users whose delta is the lower bound at one eps.
 
         Parameters
         ----------
@@ -461,7 +464,7 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         Returns
         -------
         str
-            The dataset, with the target's pair of inputs if there are several.
+            The dataset, and the target's two inputs if the randomizer lists several pairs of them.
 
         {raises: If `eps` is negative or not finite.}
         """
@@ -480,10 +483,10 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         -------
         str
             "worst dataset", "privacy blanket", "shuffled bits", "every dataset" (of few users), "every dataset of a stronger
-            protocol" or "one message alone". A stronger protocol has fewer users or full participation; its delta is at least as
-            large, because the messages of this protocol are a post-processing of its messages. The same name stands for a search
-            over boxes of datasets, because every dataset of a box contains the same smaller dataset. "one message alone" is delta
-            of the target's message, which is the smallest bound if likelihood ratios are very large.
+            protocol" or "one message alone". The stronger protocol has fewer users or full participation. Its delta is at least as
+            large, because adding or withholding messages is post-processing. A search over sets of datasets has the same name: its
+            bound for a set is delta of a smaller dataset, with fewer users, that every dataset of the set contains. "one message
+            alone" is delta of the target's message, which is the smallest bound if likelihood ratios are very large.
 
         {raises: If `eps` is negative or not finite.}
 

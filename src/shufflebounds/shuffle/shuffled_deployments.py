@@ -147,16 +147,13 @@ def shuffled_epsilons(
     The eps of a lower bound or of the privacy blanket is within a relative 1e-8 of the point where the bound of delta equals
     `delta`.
 
-    The distributions of X (see :class:`Shuffled`) of a randomizer are computed once. With the bound over all datasets one eps
+    The distributions of X (see :class:`Shuffled`) of a randomizer are computed once. An upper bound with ``method="tightest"``
     takes 1 to 3 ms for a randomizer with few outputs, and 0.2 to 1 ms for randomized response of one bit and 1e4 users or more.
     Lower bounds and the privacy blanket take 0.015 to 0.06 ms for 1e6 users or more, 0.06 to 0.3 ms for 1e4 and 0.3 to 20 ms for
     1e2 to 1e3. During their computation the global interpreter lock is released, and a keyboard interrupt takes effect after one
-    deployment.
-
-    In three cases the result is computed by :class:`Shuffled` instead of compiled loops: for the bound over all datasets; for lower
-    bounds with few users of a small randomizer, which take a search over datasets; and for heavy tails (outputs that are 1e8 times
-    more likely under one input than under the privacy blanket, such as those of Gaussian noise with sigma up to 0.6 for inputs
-    between 0 and 1).
+    deployment. In two cases :class:`Shuffled` computes them: for few users of a small randomizer, whose datasets are searched, and
+    for heavy tails (outputs that are 1e8 times more likely under one input than under the privacy blanket, such as those of
+    Gaussian noise with sigma up to 0.6 for inputs between 0 and 1).
 
     {balle2019}
 
@@ -200,8 +197,6 @@ def shuffled_log_deltas(
         :class:`Shuffled`, or, with ``method="blanket"``, a larger upper bound.
 
     {raises_of_randomizers}
-
-    {balle2019}
 
     Examples
     --------
