@@ -189,9 +189,9 @@ def compare_at(
     releases : int
         Number of releases that meet (eps, delta) together, 1 to 2**53: each row is the protocol of one release.
     truth : array_like of int, shape (bins,), optional
-        Numbers of users in the bins, which sum to `users`: `error_any_bin_truth` and `rmse_truth` are the errors for this
-        histogram. It does not affect the calibration. If `truth` comes from private data, a protocol must not be chosen by these
-        errors, because the choice would depend on the data.
+        Numbers of users in the bins, which sum to `users`. The columns `error_any_bin_truth` and `rmse_truth` of the result are the
+        errors for this histogram; the calibration does not depend on it. If `truth` comes from private data, a protocol must not be
+        chosen by these errors, because the choice would depend on the data.
     devices : int
         Largest number of messages of one person in a release, 1 to 2**20; `users` then counts messages.
     {absent}
@@ -199,25 +199,26 @@ def compare_at(
     Returns
     -------
     Comparison
-        Rows sorted by `error_any_bin`, the error of any bin that holds for every dataset.
+        One row for each protocol or oracle, sorted by the column `error_any_bin`: for every dataset, some bin has a larger error
+        with probability at most 0.05.
 
     {raises}
 
     Notes
     -----
-    Each oracle has the largest local budget that the upper bound of :class:`~shufflebounds.shuffle.Shuffled` allows. Sizes of
-    subsets and numbers of buckets are chosen for the smallest error, at the local budget that the privacy blanket alone allows.
-    This budget is smaller than the final one, and takes less time to compute. The search finds the best size to within 1, or to
-    within a 32nd of the size.
+    Each frequency oracle has the largest local budget that the upper bound of :class:`~shufflebounds.shuffle.Shuffled` allows. Its
+    size of subsets or number of buckets is chosen for the smallest error, at the local budget that the privacy blanket alone
+    allows. This budget is smaller than the final one, and takes less time to compute. The search finds the best size to within 1,
+    or to within 1/32 of the size.
 
     The messages of dummy reports are shared evenly among the users. The protocols with several messages per user need shufflers
     that do not reveal which messages come from the same user. `ClearReports` and `GeometricDummies` also need a trusted party that
     adds the dummy reports. The run time is a few seconds, most of it for `FlippedReports`, about half a minute for several
     releases, and minutes for several devices with delta below 1e-230.
 
-    `users` is the number of users who take part. With fewer users the guarantee is weaker, except for protocols with dummy
-    reports: pass the number of users that may be missing as `missing`. Errors are those if all users take part. If every user takes
-    part only with a known probability, calibrate :class:`~shufflebounds.shuffle.Shuffled` with its parameter `participation`.
+    With fewer participants than `users` the guarantee is weaker, except for `ClearReports` and `GeometricDummies`: pass the number
+    of users that may be missing as `missing`. Errors are those if all users take part. If every user takes part only with a known
+    probability, calibrate :class:`~shufflebounds.shuffle.Shuffled` with its parameter `participation`.
 
     With several releases the budget of each release is found as in :func:`~shufflebounds.composition.calibrate_releases`.
 

@@ -337,14 +337,14 @@ class _WorstBits(ClosedForms):
 class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], CountErrorLaw, AbsentUsers):
     r"""Every user's bit is flipped with probability q; the analyst sees the shuffled bits, that is their sum.
 
-    Let m of the other users' bits be 1, and let W be the sum of these users' flipped bits, distributed as
+    Let m of the other n - 1 users' bits be 1, and let W be the sum of these users' flipped bits, distributed as
     :math:`\mathrm{Bin}(m, 1-q) + \mathrm{Bin}(n-1-m, q)`. Then
 
     .. math::
-        \delta_m(\varepsilon) = \max_k\; (p - q e^\varepsilon)\, W(k) - (e^\varepsilon - 1) \Pr[W < k], \qquad p = 1 - q.
+        \delta_m(\varepsilon) = \max_j\; (p - q e^\varepsilon) \Pr[W = j] - (e^\varepsilon - 1) \Pr[W < j], \qquad p = 1 - q.
 
-    Here W(k) = Pr[W = k]. The formula is the divergence of (P, Q) for the target's bits 0 and 1; that of (Q, P) has n - 1 - m in
-    place of m.
+    The formula is the divergence of (P, Q), the distributions of the sum for the target's bits 0 and 1; the best test is that the
+    sum is at most j. The divergence of (Q, P) has n - 1 - m in place of m.
 
     Parameters
     ----------
@@ -369,19 +369,18 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
 
     The worst dataset usually has a few ones, not m = 0: ``ones="worst"`` searches all m by branch and bound. A block of B + 1
     values of m is bounded by one value, because adding B users is post-processing: with :math:`\delta_{n,m}` for n users and m
-    ones, :math:`\delta_{n,m+j} \le \delta_{n-B,m}` for :math:`0 \le j \le B`. Expansions bound the values in a block more closely.
-    The gap in log delta is at most 1e-9 up to 1024 users, and most often for more users. If most datasets have nearly the same
-    delta, as at eps near 0, it may be larger: at most 3e-4 in 25,000 random cases, and at most :math:`10^{-5} |\log\delta|` for
-    log delta far below those of targets.
+    ones, :math:`\delta_{n,m+i} \le \delta_{n-B,m}` for :math:`0 \le i \le B`. The gap in log delta is at most 1e-9 up to 1024
+    users, and in most cases for more users. If most datasets have nearly the same delta, as at eps near 0, the gap may be larger:
+    at most 3e-4 in 25,000 random cases, and at most :math:`10^{-5} |\log\delta|` for extremely small delta.
 
-    **Trade-off function, mu and Renyi divergences over all datasets.** Up to 1024 users every m is enumerated: the lower and the
-    upper curve of :meth:`tradeoff` are within 1e-12 of the convex hull of the trade-off functions for all m, and mu has a gap of
-    1e-11.
+    **Trade-off function, mu and Renyi divergences over all datasets** (:meth:`tradeoff`, :meth:`gdp_mu`, :meth:`rdp`). Up to 1024
+    users every m is enumerated: the lower and the upper curve of :meth:`tradeoff` are within 1e-12 of the convex hull of the
+    trade-off functions for all m, and mu has a gap of 1e-11.
 
-    For more users, the guarantee for every dataset is computed from the upper delta at about a hundred values of eps. The
-    opposite bound is that of the worst of five datasets; at every eps one of the five is close to the worst dataset. The gap is
-    then at most 1e-2 of the advantage max(1 - alpha - beta) in trade-off functions, or 3e-2 above 1e7 users; a relative 1e-2 in
-    mu; and a relative 1e-2 to 3e-2 in Renyi divergences.
+    For more users, the guarantee for every dataset is computed from the upper delta at about a hundred values of eps. The bound
+    from the other direction is that of given datasets: of five datasets with 0 to 50 % of ones for trade-off functions, of the
+    dataset without ones for mu and Renyi divergences. The gap is at most 1e-2 of the advantage max(1 - alpha - beta) in trade-off
+    functions, or 3e-2 above 1e7 users; a relative 1e-2 in mu; and a relative 1e-2 to 3e-2 in Renyi divergences.
 
     **Estimate.** The users' values are bits, and so are the messages, int8. Counts: the number y of ones among the n + k messages.
     The estimate of the number of ones among the users is :math:`(y - (n+k)q)/(1 - 2q)`. Its error depends on the number of ones
@@ -389,13 +388,13 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
 
     For more users, the upper bound of this tail is the smaller of two: Chernoff's bound, and the bound of a search over blocks
     of datasets, which uses Bernstein's inequality for the bits in which the datasets of a block differ. The upper bound of the
-    error that is exceeded with probability 5 % is then 15 to 50 % too large, most for variances below a few hundred; for a
-    probability of 1e-6 it is 10 to 17 % too large.
+    error that is exceeded with probability 5 % is then 15 to 50 % too large, with the larger excess for variances below a few
+    hundred; for a probability of 1e-6 it is 10 to 17 % too large.
 
     References
     ----------
-    Zhilyaev, M. Shuffled bits and fake records, sections 3 and 4: Lemma 4.2 (its coefficient corrected), Proposition 3.1; fakes:
-    section 4.4.
+    Zhilyaev, M. Shuffled bits and fake records, sections 3 and 4: Lemma 4.2 (with its coefficient corrected), Proposition 3.1;
+    dummy zeros: section 4.4.
 
     Chen, L., Long, Y. Distributed Gaussian differential privacy via shuffling, Algorithm 1.
 
@@ -458,7 +457,7 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
         users : int
             Number n of users, 1 to 2**53.
         lam : float
-            Expected number :math:`\lambda` of random bits among the n, in [0, n].
+            :math:`\lambda` in [0, n]: each bit is random with probability :math:`\lambda/n`, and otherwise the user's.
 
         Returns
         -------
@@ -575,8 +574,8 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
         Returns
         -------
         ShuffledBits
-            Its upper delta at `eps` was evaluated and is at most `delta`. Where the search for the worst dataset has a larger
-            tolerance than 1e-9, see above, a slightly smaller flip probability may also meet the target.
+            Its upper delta at `eps` was evaluated and is at most `delta`. Where the gap of log delta over all datasets is above
+            1e-9 (notes of the class), a slightly smaller flip probability may also meet the target.
 
         {raises}
 

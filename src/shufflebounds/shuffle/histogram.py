@@ -52,11 +52,12 @@ def _log_delta(n: float, gamma: float, eps: float) -> Interval:
 @with_passages
 @dataclass(frozen=True, repr=False)
 class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountErrorLaw, AbsentUsers):
-    r"""A histogram of users' bins by :class:`ZeroSum` in every bin, exactly zero on empty bins.
+    r"""A histogram of users' bins by :class:`ZeroSum` in every bin; the estimates of empty bins are exactly 0.
 
     Every user sends the name of their bin. In addition, every user sends the name of each bin with probability :math:`1-\gamma`,
-    independently. The analyst sees how often each name was sent. If a user's bin is replaced, one count increases by one and
-    another decreases by one:
+    independently. The analyst sees how often each name was sent. If a user's bin is replaced, the numbers of the two bins change by
+    one. Let B and B' be the numbers of users who do not send the names of these bins in addition. With the hockey-stick divergence
+    H,
 
     .. math:: \delta(\varepsilon) = H_{e^\varepsilon}\bigl((B+1, B') \,\|\, (B, B'+1)\bigr), \qquad
         B, B' \sim \mathrm{Bin}(n, \gamma) \text{ independent.}
@@ -68,16 +69,16 @@ class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountEr
     bins : int
         Number d of bins, 1 to 2**53. With one bin delta is 0.
     gamma : float
-        Probability :math:`\gamma` of a zero noise bit, in (0, 1/2].
+        Probability :math:`\gamma` with which a user does not send the name of a bin in addition, in (0, 1/2].
     {absent}
 
     Notes
     -----
-    Neighbours: one user's bin is replaced. delta is exact for the protocol and every dataset, and equal for (P, Q) and (Q, P).
-    delta is a mean over the first count: for each value of this count, delta of one shifted binomial at :math:`\varepsilon` minus
-    the privacy loss of the value. The gap is a relative 1e-11 of delta, or 1e-2 if the first count has more than 2**16 likely
-    values (:math:`n\gamma` above about 1e7). The published bound (2 eps, 2 delta) for two bins is valid, but larger by orders of
-    magnitude in delta.
+    Neighbours: one user's bin is replaced. delta is exact for the protocol and every dataset, and equal for (P, Q) and (Q, P). It
+    is computed as a mean over the number of one of the two bins: given this number, delta is that of :math:`(B', B'+1)` at
+    :math:`\varepsilon` minus the privacy loss of the number. The gap is a relative 1e-11 of delta, or 1e-2 if the number has more
+    than 2**16 likely values (:math:`n\gamma` above about 1e7). The published bound adds the (eps, delta) of two bins; this (2 eps,
+    2 delta) is valid, but larger by orders of magnitude in delta.
 
     The users' values are bins 0..d - 1. Messages are given as rows, int8: how often a user sends each name, 0, 1 or 2 times.
     Counts: how often each name was sent by all users, which is what the analyst sees.
@@ -87,8 +88,8 @@ class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountEr
     a. Over all datasets, the upper bound assumes that as many bins as possible have this number of users, and that the other
     bins have at most a users. The lower bound is that of one such histogram.
 
-    **Mean squared error.** :meth:`mean_squared_error` for every dataset is that of a bin with the worst number of users. It is
-    the largest mean over all bins if there are enough users for all bins to have this number.
+    **Mean squared error.** :meth:`mean_squared_error` averages over the bins. Without `truth` it returns the error of one bin with
+    the worst number of users, which is the average if all bins have this number, and otherwise an upper bound.
 
     {balcer2020: Figure 2, Theorem 3.2}
 
@@ -211,7 +212,7 @@ class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountEr
         messages : array_like of int, shape (users, bins), optional
             Number of copies of each name that each user sent, 0, 1 or 2.
         counts : array_like of int, shape (bins,), optional
-            In place of messages: the number y_j of messages that name each bin, 0 to 2 users, which is what the analyst sees.
+            In place of messages: the number y_j of messages that name each bin, which is what the analyst sees.
         users : int, optional
             Number of users whose messages arrived, from ``users - missing`` to `users` of the protocol; all by default.
         raw : bool

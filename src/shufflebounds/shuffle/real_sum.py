@@ -56,14 +56,14 @@ class _Columns(ComposedSums):
 @with_passages
 @dataclass(frozen=True, repr=False)
 class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], AbsentUsers):
-    r"""Users encode a number x in [0, 1] in r bits of expected mean x, flip each bit with probability lam/(2 n), and shuffle.
+    r"""Each of n users encodes a number x in [0, 1] in r bits of expected mean x, and flips each bit with probability lam/(2 n).
 
     The encoder sets the first :math:`\mu - 1` bits, where :math:`\mu = \lceil x r \rceil`, and bit :math:`\mu` with
-    probability :math:`x r - \mu + 1`. The analyst sees all n r flipped bits shuffled together, that is their total. With
-    ``view="columns"`` there are r shuffles: the first bits of all users, the second bits, and so on.
+    probability :math:`x r - \mu + 1` (for x = 0 no bit). The analyst sees all n r flipped bits shuffled together, that is their
+    total. With ``view="columns"`` there are r shuffles: the first bits of all users, the second bits, and so on.
 
     For the total, let M of the other users' (n-1) r bits be 1 before flipping, and let :math:`S_M` be the sum of these bits after
-    flipping; then
+    flipping. With the hockey-stick divergence H,
 
     .. math::
         \delta(\varepsilon) = \max_M H_{e^\varepsilon}(S_M + \mathrm{Bin}(r, q) \,\|\, S_M + \mathrm{Bin}(r, p)),
@@ -74,8 +74,9 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
     users : int
         Number n of users, 1 to 2**53.
     lam : float
-        Expected number :math:`\lambda` of users whose bit of one column is random, in [0, users]. The guarantee is for
-        the probability :attr:`flip` = lam/(2 n), rounded to a double, which :meth:`randomize` uses.
+        :math:`\lambda` in [0, users]. A flip with probability :math:`\lambda/(2n)` is the same as a random bit in place of the
+        user's with probability :math:`\lambda/n`, so in every column :math:`\lambda` bits are random in the mean. The guarantee is
+        for the probability :attr:`flip`, which is lam/(2 n) rounded to a double, and which :meth:`randomize` uses.
     bits : int
         Number r of bits of each user, 1 to 2**20; users * bits is at most 2**53.
     view : {"total", "columns"}
@@ -95,22 +96,22 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
 
     - 1e-9 for up to 1024 bits of all users;
     - 1e-3, or 1e-5 \|log delta\| if that is larger, for up to 2**32 bits;
-    - this gap plus 2e-4 (1 + \|log delta\|) for more bits.
+    - the gap for 2**32 bits plus 2e-4 (1 + \|log delta\|) for more bits.
 
     **Columns**: the encodings of 0 and 1 differ in all r columns, those of other pairs of numbers in fewer. The upper bound is that
     of the composition of r columns, each with its largest delta over all datasets at every eps. The lower bound is the larger of
     two: that of the total, which is a function of the columns, and that of the composition of r columns in which all other users'
-    bits are 0. The Renyi divergences are r times those of one column, ``ShuffledBits(users, flip)``; mu is at most sqrt(r) times mu
-    of one column.
+    bits are 0. The Renyi divergences are r times those of one column, ``ShuffledBits(users, flip)``; :meth:`gdp_mu` is at most
+    sqrt(r) times that of one column.
 
     With one bit the protocol is :class:`ShuffledBits`.
 
     The users' values are numbers in [0, 1]. Messages are rows of r bits, int8, for either view. Counts: the number of ones among
     all bits, an int; with ``view="columns"``, in each column, int64 of shape (bits,).
 
-    `truth` in :meth:`error_tail` is the array of the users' numbers. Over all datasets the upper bound of the error's tail is
-    Chernoff's. The lower bound is the larger tail of two datasets: all numbers are 0, or all are 1/(2 r), whose encoding has the
-    largest variance.
+    `truth` in :meth:`error_tail` is the array of the users' numbers. Without `truth`, the upper bound of the error's tail is
+    Chernoff's. The lower bound is then the larger tail of two datasets: all numbers are 0, or all are 1/(2 r), whose encoding has
+    the largest variance.
 
     {chen_long: Algorithms 2 and 3}
 
@@ -219,7 +220,7 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
         cls, *, users: int, bits: int, eps: float, delta: float, view: Literal["total", "columns"] = "total", releases: int = 1,
         devices: int = 1, colluding: int = 0, missing: int = 0,
     ) -> Self:
-        """Return the mechanism with the smallest lam whose upper delta at `eps`, over all data, is at most `delta`.
+        """Return the mechanism with the smallest lam whose upper delta at `eps`, over all datasets, is at most `delta`.
 
         Parameters
         ----------
@@ -351,7 +352,7 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
         -------
         float
 
-        {raises: If not exactly one of `messages` and `counts` is given, if the protocol cannot produce it, or if lam = users.}
+        {raises: If not exactly one of `messages` and `counts` is given, if its values cannot occur, or if lam = users.}
         """
         value = self._estimated(*self._read(messages, counts, users))
         return min(max(value, 0.0), float(self.users)) if clip else value

@@ -196,8 +196,9 @@ def printed_support_samples(support: int, *, eps: float, delta: float) -> int:
 def pointer_chasing(length: int, *, eps: float, delta: float, failure: float = 0.01) -> SampleSize:
     r"""Return a number of users that is enough for pointer chasing.
 
-    Each user has one of two permutations of `length` integers, labelled 1 and 2. The task is to apply the two permutations
-    alternately a given number of times. Identifying both permutations solves it (:func:`support_identification` with support 2).
+    There are two permutations of `length` integers, with the labels 1 and 2. The value of each user is one of them, with its label.
+    The task is to apply the two permutations alternately a given number of times. Identifying both permutations solves the task
+    (:func:`support_identification` with support 2).
 
     Parameters
     ----------
@@ -231,7 +232,10 @@ def pointer_chasing(length: int, *, eps: float, delta: float, failure: float = 0
 
 @with_passages
 def pointer_jumping(branching: int, height: int, *, eps: float, delta: float, failure: float = 0.01) -> SampleSize:
-    r"""Return a number of users that is enough for pointer jumping, where each user has the labels of one level of a complete tree.
+    r"""Return a number of users that is enough for pointer jumping.
+
+    Every node of a complete tree of h levels has a label, the number of one of its s children. The value of each user is the list
+    of the labels of one level. The task is to follow the labels from the root; knowing the values of all levels solves the task.
 
     Parameters
     ----------

@@ -35,8 +35,9 @@ __all__ = ["ZeroSum"]
 class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw, AbsentUsers):
     r"""Every user sends their bit and a noise bit, as copies of one message; the estimate is exactly 0 if all bits are 0.
 
-    User i sends :math:`x_i + z_i` copies of the message, :math:`z_i \sim \mathrm{Ber}(1-\gamma)`. The analyst sees their number
-    :math:`y = \sum x_i + \mathrm{Bin}(n, 1-\gamma)` and estimates :math:`y - n(1-\gamma)` if y > n, and 0 otherwise.
+    User i sends :math:`x_i + z_i` copies of the message, with the bit :math:`x_i` and the noise bit :math:`z_i \sim
+    \mathrm{Ber}(1-\gamma)`. The analyst sees the number of copies, :math:`y = \sum x_i + n - B`, where B is the number of noise
+    bits that are 0, and estimates :math:`y - n(1-\gamma)` if y > n, and 0 otherwise. With the hockey-stick divergence H,
 
     .. math:: \delta(\varepsilon) = \max\{H_{e^\varepsilon}(B \,\|\, B+1),\; H_{e^\varepsilon}(B+1 \,\|\, B)\}, \qquad
         B \sim \mathrm{Bin}(n, \gamma)
@@ -57,12 +58,11 @@ class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw, AbsentUs
     The users' values are bits. Messages are given as the number of copies that each user sends, int8: 0, 1 or 2. All copies
     are equal, so the analyst sees only their number y. Counts: y.
 
-    **Error.** Let S be the sum of the users' bits, which :meth:`error_tail` takes as `truth`, and :math:`Y \sim
-    \mathrm{Bin}(n,\gamma)` the number of zero noise bits; then y = n + S - Y. If Y < S, the estimate is :math:`S + n\gamma - Y`,
-    with the error :math:`n\gamma - Y`. Otherwise the estimate is 0, with the error -S. The probability of an error above a is
-    largest for :math:`S = \lfloor a \rfloor + 1`: for a larger S an estimate of 0 is less likely, and for a smaller S an estimate
-    of 0 has an error of at most a. The mean squared error is largest for one S between :math:`n\gamma/2` and a few standard
-    deviations above :math:`n\gamma`; it is up to about :math:`(n\gamma)^2`.
+    **Error.** Let S be the sum of the users' bits, which :meth:`error_tail` takes as `truth`; then y = n + S - B. If B < S, the
+    estimate is :math:`S + n\gamma - B`, with the error :math:`n\gamma - B`. Otherwise the estimate is 0, with the error -S. The
+    probability of an error above a is largest for :math:`S = \lfloor a \rfloor + 1`: for a larger S an estimate of 0 is less
+    likely, and for a smaller S an estimate of 0 has an error of at most a. The mean squared error is largest for one S between
+    :math:`n\gamma/2` and a few standard deviations above :math:`n\gamma`; it is up to about :math:`(n\gamma)^2`.
 
     {balcer2020: Figure 1, Theorem 3.1}
 
@@ -161,7 +161,7 @@ class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw, AbsentUs
         messages : array_like of int, optional
             Number of copies that each user sent, 0, 1 or 2.
         counts : int, optional
-            In place of messages: their number y, which is what the analyst sees, 0 to 2 users.
+            In place of messages: their number y, which is what the analyst sees, from 0 to twice the number of users.
         users : int, optional
             Number of users whose messages arrived, from ``users - missing`` to `users` of the protocol; all by default.
         raw : bool
