@@ -101,15 +101,15 @@ class LocalRandomizer(PrivacyProfile):
     def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
         """Return the distributions of X for :meth:`shuffled`, one entry for each ordered pair of inputs, up to symmetry.
 
-        X is the privacy-amplification random variable (R_0 - e^eps R_1)/m: R_0 and R_1 are the output distributions of the two
-        inputs, and the measure m stands for the other users (:class:`~shufflebounds._engines.excess.excess_law.ExcessLaw`).
+        X is the privacy-amplification random variable (R_0 - e^eps R_1)/m of :class:`~shufflebounds.shuffle.Shuffled`: R_0 and R_1
+        are the output distributions of the two inputs, and m is the privacy blanket or the output distribution of another input.
 
         Parameters
         ----------
         cells : int
             Approximate number of cells into which a density is discretized, 1 to 2**20; finite randomizers ignore it.
         log_cut : float
-            Logarithm of the mass that may be truncated if losses are unbounded, in [-700, 0].
+            Logarithm of the mass of the outputs that the computation may truncate if losses are unbounded, in [-700, 0].
 
         Returns
         -------
@@ -126,7 +126,7 @@ class LocalRandomizer(PrivacyProfile):
         raise TypeError(f"{type(self).__name__} has no known distributions of X: its shuffled messages have no bounds")
 
     def dataset_laws(self) -> DatasetLaws | None:
-        """Return the distributions for the bound of :meth:`shuffled` over all datasets (docs/theorems/worst-dataset), or None."""
+        """Return the distributions for the bound of docs/theorems/worst-dataset, or None if there is no such bound."""
         return None
 
     def shuffled(self, users: int, participation: float = 1.0, inputs: tuple[float, ...] | None = None) -> Shuffled:
@@ -137,7 +137,7 @@ class LocalRandomizer(PrivacyProfile):
         users : int
             Number of users, 1 to 2**53, including the target.
         participation : float
-            Probability in (0, 1] with which each user sends a message.
+            Probability in [1e-12, 1] with which each user sends a message.
         inputs : sequence of float, optional
             For Laplace and Gaussian noise: the values that users may have, as for :class:`~shufflebounds.shuffle.Shuffled`.
 
@@ -145,9 +145,10 @@ class LocalRandomizer(PrivacyProfile):
         -------
         Shuffled
             Its upper bound is valid for every dataset; its lower bound is that of the worst dataset found. Without `inputs`, the
-            values of additive noise are in an interval of length `sensitivity`, whose two ends are the target's inputs.
+            values of additive noise are in an interval of length `sensitivity`, whose two ends are the target's inputs. A finite
+            local budget must be at most 700, which the methods of the result check.
 
-        {raises: If an argument lies outside its range, or the local budget is above 700.}
+        {raises}
         """
         # The import is here because sampled mechanisms need none of the modules of shuffled ones.
         from shufflebounds.shuffle.shuffled import Shuffled
@@ -261,7 +262,7 @@ class AdditiveNoise(LocalRandomizer):
         return plain(_validate.real_array("messages", messages))
 
     def error_tail(self, t: float, k: int = 1) -> float:
-        r"""Return the probability that the largest of k errors exceeds t, :math:`1 - (1 - \Pr[|Y| > t])^k`.
+        r"""Return the probability that the largest of k errors exceeds t: :math:`1 - (1 - \Pr[|Y| > t])^k` for the noise Y.
 
         Parameters
         ----------
@@ -291,9 +292,11 @@ class AdditiveNoise(LocalRandomizer):
         return 1.0 if each == 1 else abs(math.expm1(k * math.log1p(-each)))
 
     def error_quantile(self, beta: float, k: int = 1) -> float:
-        r"""Return the smallest t such that, with probability 1 - beta, all k errors are at most t.
+        r"""Return the smallest t such that, with probability at least 1 - beta, all k errors are at most t.
 
-        .. math:: \Pr[|Y| > t] = 1 - (1 - \beta)^{1/k}
+        For the noise Y this condition is
+
+        .. math:: \Pr[|Y| > t] \le 1 - (1 - \beta)^{1/k}.
 
         Parameters
         ----------
@@ -345,9 +348,9 @@ class RealNoise(AdditiveNoise):
         """
 
     def with_inputs(self, inputs: tuple[float, ...]) -> ListedInputs:
-        """Return the distributions that :meth:`excess_laws` returns, for users whose value is one of the given values.
+        """Return the distributions of X (:meth:`excess_laws`) for users whose value is one of the given values.
 
-        :class:`~shufflebounds.shuffle.Shuffled` uses them for its argument `inputs`.
+        :class:`~shufflebounds.shuffle.Shuffled` calls this method for its argument `inputs`.
 
         Parameters
         ----------

@@ -165,7 +165,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         \delta(\varepsilon) = \sum_{j > m} p_j \Bigl(1 - e^{\varepsilon - \Delta(2j + \Delta)/(2\sigma^2)}\Bigr), \qquad
         m = \frac{\sigma^2 \varepsilon}{\Delta} - \frac{\Delta}{2}
 
-    Here :math:`p_j` is the probability that the noise is j.
+    Here :math:`p_j` is the probability that the noise is j, and :math:`\Delta` is `sensitivity`.
 
     Parameters
     ----------
@@ -179,16 +179,17 @@ class DiscreteGaussianMechanism(AdditiveNoise):
     Neighbours: the whole number differs by at most `sensitivity`; the largest shift is the worst, as the distribution is
     log-concave. delta is exact for the mechanism.
 
-    The terms of delta are positive. The sum over j is truncated at a relative e^-45; the rest is bounded by a geometric series
-    and added to the upper bound. The gap is a relative 1e-13 of delta, or a few ulp of log delta if that is larger. At most 30
-    sigma terms are computed, and at most about 75 sigma^2/m if m > 0.
+    The sum over j ends at terms below a relative e^-45; the rest is bounded by a geometric series and added to the upper bound. The
+    gap is a relative 1e-13 of delta, or a few ulp of log delta if that is larger.
 
     The Renyi divergence of order a is at most a Delta^2/(2 sigma^2), with equality if a Delta is a whole number. Up to
-    sigma = 2000 the lower bound of :meth:`tradeoff` has a vertex for every outcome, except for tails of mass e^-100 on each side.
+    sigma = 2000 the lower bound of :meth:`tradeoff` has a vertex for every outcome, except for the outcomes in the lower and in the
+    upper tail of mass e^-100.
 
     :meth:`gdp_mu` is slightly above Delta/sigma. The relative gap of mu is below 1e-9 for sigma up to 186, and below 2e-5 beyond.
 
-    There is no pure budget: :meth:`shuffled` truncates the tails. :meth:`randomize` draws by rejection from a double geometric
+    There is no pure budget. The messages of :meth:`shuffled` keep the tails of the noise; only the computation truncates them, and
+    adds at most their probability to the upper bound of delta. :meth:`randomize` draws by rejection from a double geometric
     distribution in double precision, so probabilities have a relative error of about 1e-15.
 
     References

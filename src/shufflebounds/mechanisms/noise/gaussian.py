@@ -121,12 +121,13 @@ class GaussianMechanism(RealNoise):
     Neighbours: the value differs by at most `sensitivity`. The guarantee is exact: delta of the mechanism, however small, lies
     between the lower and the upper bound. The gap is a relative 1e-13 of delta, or a few ulp of log delta if that is larger.
 
-    There is no pure budget. :meth:`shuffled` truncates the tails of the noise; it is for real values in an interval of length
-    `sensitivity`, not for vectors.
+    There is no pure budget. :meth:`shuffled` is for real values in an interval of length `sensitivity`, not for vectors. The
+    messages keep the tails of the noise. Only the computation truncates them, and adds at most their probability to the upper bound
+    of delta.
 
-    **Floating point.** :meth:`randomize` adds doubles, so the set of possible results depends on the value, and all bits of the
-    output together may reveal more than :math:`\delta(\varepsilon)` allows (Mironov 2012). Use it for simulations, or round the
-    output to a grid that is coarse relative to `sigma`. To release data use :class:`DiscreteGaussianMechanism` on whole numbers.
+    **Floating point.** :meth:`randomize` adds doubles, whose last bits may reveal more than :math:`\delta(\varepsilon)` allows
+    (Mironov 2012). Use it for simulations, or round the output to a grid that is coarse relative to `sigma`. To release data use
+    :class:`DiscreteGaussianMechanism` on whole numbers.
 
     References
     ----------
@@ -245,10 +246,8 @@ class GaussianMechanism(RealNoise):
 
         Notes
         -----
-        Let mu be sensitivity/sigma of a single Gaussian release that meets the target. The search starts at the sigma for which
-        :math:`\mu = q \sqrt{T (e^{1/\sigma^2} - 1)}`, q = `rate`, T = `steps`, by the central limit theorem for subsampled Gaussian
-        noise. The returned sigma has been evaluated. Neighbours: add or remove one record. For other samplers see
-        :func:`~shufflebounds.composition.least_noise`.
+        Neighbours: add or remove one record. The search starts at the sigma of the central limit theorem for subsampled Gaussian
+        noise. For other samplers see :func:`~shufflebounds.composition.least_noise`.
 
         References
         ----------

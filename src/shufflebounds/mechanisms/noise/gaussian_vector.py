@@ -40,8 +40,11 @@ __all__ = ["GaussianVector"]
 class GaussianVector(VectorRandomizer, LocalRandomizer):
     r"""A vector of the cube :math:`[0,1]^d`, or a unit vector, plus independent normal noise in every coordinate.
 
-    .. math:: R_x = N(x, \sigma^2 I), \qquad m = \inf_x R_x: \quad \prod_j \min(R_0, R_1)(y_j) \text{ on the cube}, \qquad
-        \frac{e^{-(|y|+1)^2/2\sigma^2}}{(2\pi\sigma^2)^{d/2}} \text{ on the sphere}
+    The output distribution is :math:`R_x = N(x, \sigma^2 I)`. With the normal density :math:`\varphi` of one coordinate's noise,
+    the privacy blanket is
+
+    .. math:: \inf_x R_x(y) = \prod_j \min(\varphi(y_j), \varphi(y_j - 1)) \text{ for the cube}, \qquad
+        \frac{e^{-(|y|+1)^2/2\sigma^2}}{(2\pi\sigma^2)^{d/2}} \text{ for the sphere.}
 
     Parameters
     ----------
@@ -59,15 +62,15 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
 
     After a shuffle (:meth:`shuffled`) there are two upper bounds:
 
-    - the privacy blanket, for which two opposite corners or unit vectors are the worst pair (proven in
-      docs/theorems/interval-inputs). The mass of the blanket on the cube is :math:`(2\Phi(-1/2\sigma))^d`, so amplification
-      needs a sigma of at least about the square root of the dimension.
+    - the bound of the privacy blanket (:class:`~shufflebounds.shuffle.Shuffled`), for which two opposite corners or unit vectors
+      are the worst pair (proven in docs/theorems/interval-inputs). The mass of the blanket on the cube is
+      :math:`(2\Phi(-1/2\sigma))^d`, so amplification needs a sigma of at least about the square root of the dimension.
     - the bound of docs/theorems/vectors, which covers every pair and every dataset. Its eps is within 1 % of the lower bound,
       unless delta is due to rare messages with a large likelihood ratio.
 
-    The lower bound is delta of datasets in which all other users have the same vector, one of two opposite ones. For the unit
-    ball, whose vectors differ in length, no worst pair is known. Map x to :math:`(x, \sqrt{1 - |x|^2})` on the sphere of one
-    more dimension instead.
+    The lower bound is delta of datasets in which all other users have the same vector, one of the target's two opposite ones. For
+    vectors of the unit ball, which differ in length, no worst pair is known: map x to :math:`(x, \sqrt{1 - |x|^2})` on the sphere
+    of one more dimension.
 
     **Floating point.** As for all real-valued noise, the last bits of the messages may reveal more than
     :math:`\delta(\varepsilon)` allows (Mironov 2012, cited in :class:`GaussianMechanism`).
@@ -130,7 +133,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
 
     @property
     def scale(self) -> float:
-        """Ratio of the mean of a message to the user's vector: 1, because the noise has mean zero."""
+        """The mean of a message divided by the user's vector: 1, because the noise has mean zero."""
         return 1.0
 
     def _checked_values(self, values: ArrayLike) -> FloatArray:

@@ -252,12 +252,13 @@ class GeometricMechanism(AdditiveNoise):
     -----
     Neighbours: the whole number differs by at most `sensitivity`. delta is exact: it is a sum over classes of outcomes with equal
     likelihood ratio. Without a bound the largest shift is the worst, as the distribution is log-concave; with a bound delta is
-    the maximum over all shifts up to `sensitivity`. All terms are positive.
+    the maximum over all shifts up to `sensitivity`.
 
     Noise that is truncated at B and renormalized instead of clipped is another mechanism, with another delta: pass its
     probabilities to :meth:`DominatingPair.from_pmfs <shufflebounds.profile.DominatingPair.from_pmfs>`.
 
-    With a bound, an output that no other user can send identifies the target's message even after a shuffle. The noise is drawn
+    With a bound, the target may send an output that no other user can send, which identifies the target's message even after a
+    shuffle. The noise is drawn
     with NumPy's double-precision sampler, so probabilities have a relative error of about 1e-15.
 
     References

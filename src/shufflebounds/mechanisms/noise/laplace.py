@@ -116,9 +116,9 @@ class LaplaceMechanism(RealNoise):
     and the upper bound. As a local randomizer (:meth:`shuffled`) the mechanism is for values in an interval of length
     `sensitivity`.
 
-    **Floating point.** :meth:`randomize` adds doubles, so the set of possible results depends on the value, and all bits of the
-    output together may reveal more than :math:`\delta(\varepsilon)` allows (Mironov 2012). Use it for simulations, or round the
-    output to a grid that is coarse relative to `scale`. To release data use :class:`GeometricMechanism` on whole numbers.
+    **Floating point.** :meth:`randomize` adds doubles, whose last bits may reveal more than :math:`\delta(\varepsilon)` allows
+    (Mironov 2012). Use it for simulations, or round the output to a grid that is coarse relative to `scale`. To release data use
+    :class:`GeometricMechanism` on whole numbers.
 
     References
     ----------

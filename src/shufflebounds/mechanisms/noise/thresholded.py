@@ -62,7 +62,7 @@ class _NewKey(OutcomePair):
 class ThresholdedCount(PrivacyProfile):
     r"""A count plus double geometric noise N, released only if the count is positive and the noisy count is at least t.
 
-    .. math:: \delta(\varepsilon) = \max\{\delta_N(\varepsilon),\; \Pr[N \ge t - \Delta]\}
+    .. math:: \delta(\varepsilon) = \max\{\delta_N(\varepsilon),\; \tau\}, \qquad \tau = \Pr[N \ge t - \Delta]
 
     Here :math:`\delta_N` is delta of the noise and :math:`\Delta` its sensitivity. Use this class if the keys of a histogram, such
     as words or addresses, are not public: no list of keys is needed, and a key that no user has is never released. Made by
