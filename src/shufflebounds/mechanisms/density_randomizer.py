@@ -71,11 +71,11 @@ class DensityRandomizer(LocalRandomizer):
         ``sf(y, x)``, the survival function 1 - cdf with a small relative error. Without it, probabilities at the upper end of the
         outputs are computed as 1 - cdf, and the upper bound of delta stays above about 1e-11.
     limits : (array_like or None, array_like or None)
-        For the first and for the last breakpoint: the limits of ln pdf(y, x) for all inputs, up to a common number. They are needed
-        if pdf(y, x) is 0 there or the breakpoint is infinite, and None if they do not exist. Without them the bounds assume that an
-        output near this breakpoint may reveal the input, and there is no pure budget.
+        For the first and for the last breakpoint: one number for each input, the limit of ln pdf(y, x), up to an additive constant
+        that is the same for all inputs. The limits are needed if pdf(y, x) is 0 there or the breakpoint is infinite. Without them
+        (None) the bounds assume that an output near this breakpoint may reveal the input, and there is no pure budget.
     accuracy : float
-        Bound of the relative errors of `cdf`, `pdf` and `sf`, in [1e-16, 1e-6]: a value v may have an error of
+        A number in [1e-16, 1e-6] that bounds the errors of `cdf`, `pdf` and `sf`: a value v may have an error of
         accuracy v (1 + abs(ln v)).
 
     Notes
@@ -91,12 +91,12 @@ class DensityRandomizer(LocalRandomizer):
     a likelihood ratio lies between its values at the two ends.
 
     - For lower bounds the analyst sees only the cell of the output, which is a post-processing.
-    - For upper bounds a cell is replaced by one output for each input, of which the original output is a post-processing. For
-      two inputs the likelihood ratios of these outputs are the values at the two ends, for more inputs the corners of a
-      simplex that contains all ratios in the cell.
+    - For upper bounds a cell of a randomizer of k inputs is replaced by k outputs, which reveal more: the original output can be
+      drawn from them. For two inputs the likelihood ratios of these outputs are the values at the two ends, for more inputs the
+      corners of a simplex that contains all ratios in the cell.
 
     So the upper and the lower bound are valid, and so is the bound over all datasets (docs/theorems/worst-dataset). The gap
-    between them decreases with the square of the width of the cells.
+    between the two decreases with the square of the width of the cells.
 
     No estimate is defined. :meth:`randomize` inverts `cdf` by bisection.
 
@@ -244,7 +244,7 @@ class DensityRandomizer(LocalRandomizer):
         return self._datasets.laws() if self._datasets is not None else None
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> FloatArray:
-        """Return one output for each input, in the sequence of the users, for all users or any part of them.
+        """Return one output for each input, in the order of the users, who may be divided among several calls.
 
         Parameters
         ----------

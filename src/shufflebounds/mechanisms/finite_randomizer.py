@@ -63,13 +63,12 @@ class FiniteRandomizer(FewOutputs, CountIntervals, CountsOfLabels, LocalRandomiz
 
     Notes
     -----
-    Neighbours: the input is replaced by any other. The matrix is stored as tuples, so that randomizers with equal matrices are
-    equal.
+    Neighbours: the input is replaced by any other.
 
     The users' values are the inputs 0..inputs - 1; a message is the index 0..outputs - 1 of a column, int64. Counts: how often
     each output was sent. :meth:`estimate` returns the number of users with each input, and needs a matrix of linearly independent
-    rows. Among all unbiased estimates that are linear in the counts, it has the smallest variance if the users are spread evenly
-    over the inputs.
+    rows. Among all unbiased estimates that are linear in the counts, it has the smallest variance for every input if the users are
+    spread evenly over the inputs.
 
     References
     ----------
@@ -212,15 +211,16 @@ class FiniteRandomizer(FewOutputs, CountIntervals, CountsOfLabels, LocalRandomiz
     def error_quantile(
         self, beta: float, truth: ArrayLike | None = None, *, users: int | None = None, of: Of = "bin"
     ) -> float:
-        r"""Return an upper bound of the error of :meth:`estimate`, with probability 1 - beta.
+        r"""Return a number that the absolute error of :meth:`estimate` exceeds with probability at most beta.
+
+        For the input x, Chernoff's bound is
 
         .. math:: \max_\pm \min_{\theta > 0} \frac{1}{\theta} \Bigl(\sum_z n_z \ln \mathbb{E}_z\, e^{\pm\theta (w_x(Y) - [x = z])}
             + \ln\frac{2}{\beta}\Bigr)
 
         Here w_x(y) is the contribution of output y to the estimate of input x, n_z users have the input z, and Y is the output of
-        one of them (Chernoff's bound). Without `truth` the sum over z is replaced by the number of users times the largest of the
-        logarithms. A bound of the rounding error of the estimate is added; it is large only if rows of the matrix are nearly
-        dependent.
+        one of them. Without `truth` the sum over z is replaced by the number of users times the largest of the logarithms. A bound
+        of the rounding error of the estimate is added; it is large only if rows of the matrix are nearly dependent.
 
         Parameters
         ----------

@@ -45,8 +45,8 @@ class PrivUnit(VectorRandomizer, TwoLevel):
     Notes
     -----
     Neighbours: the unit vector is replaced. Opposite vectors are the worst pair: their caps are disjoint, and an overlap of caps
-    would make X (see :meth:`excess_laws`) smaller in the convex order. The height of a message is drawn
-    by rejection from its exact distribution.
+    would make the variable X of :class:`~shufflebounds.shuffle.Shuffled` smaller in the convex order. :meth:`randomize` draws the
+    height of a message by rejection from its exact distribution.
 
     **Floating point.** The outputs are doubles. As for all real-valued noise, their last bits may reveal more than
     :math:`\delta(\varepsilon)` allows (Mironov 2012, cited in :class:`GaussianMechanism`).
@@ -173,12 +173,13 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         return max(square / self.scale**2 - 1, (1 - square) / ((d - 1) * self.scale**2), 0.0)
 
     def error_quantile(self, beta: float, *, users: int) -> float:
-        r"""Return an upper bound, with probability 1 - beta, of the distance of :meth:`estimate` from the mean vector.
+        r"""Return a bound that the distance of :meth:`estimate` from the users' mean vector exceeds with probability at most beta.
 
         .. math:: \min\left(\sqrt{2 v x_2 + (B x_2/3)^2} + \frac{B x_2}{3},\;
             \sqrt{v} + \sqrt{2 x_1 (w + 2 B \sqrt{v}) + (3 B x_1/2)^2} + \frac{3 B x_1}{2}\right), \qquad x_j = \ln\frac{j}{\beta}
 
-        Here v is the variance of the estimate, w its largest variance along a direction, and B = (1/scale + 1)/users.
+        Here v is the mean squared value of this distance, w the largest variance of the estimate along a direction, and
+        B = (1/:attr:`scale` + 1)/users.
 
         Parameters
         ----------

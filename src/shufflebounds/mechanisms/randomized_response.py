@@ -202,7 +202,7 @@ class RandomizedResponse(CountIntervals, SumOfBits, TwoLevel):
 
     @property
     def variance(self) -> float:
-        r"""Variance :math:`m^2/(4 \sinh^2(\varepsilon/2))` of one user's estimate, for a value 0 or `upper`.
+        r"""Variance :math:`m^2/(4 \sinh^2(\varepsilon/2))` of one user's estimate, for a value 0 or m = `upper`.
 
         The variance of the estimated mean of n such users is this variance divided by n.
         """
@@ -213,12 +213,12 @@ class RandomizedResponse(CountIntervals, SumOfBits, TwoLevel):
     def estimator_variance(self, values: ArrayLike) -> float:
         r"""Variance of :meth:`estimate` given the values of all users.
 
-        .. math:: \frac{1}{n^2} \sum_i \Bigl(\frac{m^2}{4 \sinh^2(\varepsilon/2)} + x_i (m - x_i)\Bigr)
+        .. math:: \frac{1}{n^2} \sum_i \Bigl(\frac{m^2}{4 \sinh^2(\varepsilon/2)} + x_i (m - x_i)\Bigr), \qquad m = \mathrm{upper}
 
         Parameters
         ----------
         values : array_like, shape (n,)
-            The users' values, in [0, upper].
+            The users' values x_i, in [0, upper].
 
         Returns
         -------
@@ -240,7 +240,7 @@ class RandomizedResponse(CountIntervals, SumOfBits, TwoLevel):
     def error_bound(self, n: int, beta: float) -> float:
         r"""Return an upper bound of the error of :meth:`estimate` that holds with probability 1 - beta (Hoeffding).
 
-        .. math:: m \coth(\varepsilon/2) \sqrt{\ln(2/\beta) / (2n)}
+        .. math:: m \coth(\varepsilon/2) \sqrt{\ln(2/\beta) / (2n)}, \qquad m = \mathrm{upper}
 
         Parameters
         ----------

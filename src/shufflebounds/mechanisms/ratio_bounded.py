@@ -73,10 +73,12 @@ class RatioBounded(TwoLevel):
     mass :math:`p\alpha/q` each, the value :math:`q(1 - e^\varepsilon)` with mass :math:`(1 - (p+1)\alpha)/q`, and 0 with the
     rest of the mass.
 
-    Proof: this X is at least that of the privacy blanket max(R_0, R_1)/q in the convex order. Where :math:`R_0 \ge R_1`,
-    :math:`(R_0, R_1) = \lambda (p, 1) + \mu (1, 1)` with :math:`\lambda = (R_0 - R_1)/(p-1)` and :math:`\mu = (p R_1 -
-    R_0)/(p-1)`, and max(R_0, R_1)/q is linear in :math:`\lambda` and :math:`\mu`. So X is a mean-preserving spread of that of
-    the blanket. A larger beta makes X larger in the convex order.
+    Proof: this X is at least that of the privacy blanket max(R_0, R_1)/q in the convex order. An output with :math:`R_0 \ge R_1`
+    has :math:`(R_0, R_1) = \lambda (p, 1) + \mu (1, 1)` with :math:`\lambda = (R_0 - R_1)/(p-1)` and :math:`\mu = (p R_1 -
+    R_0)/(p-1)`. Replace this output by two, with the probabilities :math:`\lambda (p, 1)` and :math:`\mu (1, 1)`. This keeps
+    max(R_0, R_1)/q and the mean of X, so X becomes a mean-preserving spread. The numbers :math:`\lambda` of all these outputs add
+    up to at most :math:`\alpha`; outputs with :math:`R_0 < R_1` are treated in the same way. A larger beta makes X larger in the
+    convex order.
 
     A randomizer with four outputs attains this upper bound, and its delta is the lower bound after a shuffle. The output
     probabilities are :math:`(p\alpha, \alpha, 1-(p+1)\alpha, 0)` for the input 0 of the target,

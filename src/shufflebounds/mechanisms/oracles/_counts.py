@@ -161,7 +161,7 @@ class CountEstimate(CountIntervals):
 
         .. math:: \frac{n}{k} \, \frac{p(1-p) + (k-1)\, q(1-q)}{(p-q)^2}
 
-        Here n is `users`, k the number of values, and p and q are as in :meth:`variance`.
+        Here n is `users`, k is the number of values, and p and q are the probabilities of :meth:`variance`.
 
         Parameters
         ----------
@@ -173,8 +173,8 @@ class CountEstimate(CountIntervals):
         float
             In users squared. The average over k values is the same for every dataset, so `truth` changes the result only if it is
             a single number. The formula is for users who have one value each. If each user has h of the k values (the bits of a
-            RAPPOR filter), the factors 1 and k - 1 in the numerator become h and k - h. If k = 1, the result is that for the worst
-            dataset.
+            RAPPOR filter), the factors 1 and k - 1 in the numerator become h and k - h. For a RAPPOR filter without `bits`, where
+            one bit is estimated, the result is that for the worst dataset.
 
         {raises}
 
@@ -189,7 +189,7 @@ class CountEstimate(CountIntervals):
     def error_quantile(
         self, beta: float, truth: ArrayLike | None = None, *, users: int | None = None, of: Of = "bin", bound: Bound = "upper"
     ) -> float:
-        """Return a bound of the smallest error of an estimated count that is exceeded with probability at most `beta`.
+        """Return a bound of the error of an estimated count that is exceeded with probability at most `beta`.
 
         Parameters
         ----------

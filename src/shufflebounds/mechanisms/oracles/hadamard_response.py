@@ -23,8 +23,10 @@ __all__ = ["HadamardResponse"]
 class HadamardResponse(CountsOfLabels, FrequencyOracle):
     r"""A random word y of :math:`\log_2 K` bits; for bin x, words with an even number of ones in common with x + 1 are more likely.
 
-    .. math:: \Pr[Y = y \mid x] = \frac{2}{K} \, \frac{e^{\varepsilon_0 [\langle y, x+1\rangle = 0]}}{e^{\varepsilon_0}+1}, \qquad
-        K = 2^{\lceil\log_2(k+1)\rceil}
+    .. math:: \Pr[Y = y \mid x] = \frac{2}{K} \, \frac{e^{\varepsilon_0 [\langle y, x+1\rangle \text{ even}]}}{e^{\varepsilon_0}+1},
+        \qquad K = 2^{\lceil\log_2(k+1)\rceil}
+
+    Here :math:`\langle y, x+1\rangle` is the number of ones that the binary words y and x + 1 have in common.
 
     Parameters
     ----------
@@ -33,7 +35,7 @@ class HadamardResponse(CountsOfLabels, FrequencyOracle):
     Notes
     -----
     The users' values are bins 0..k - 1. A message is a word y in 0..K - 1, int64. It supports the bins x for which :math:`\langle
-    y, x+1\rangle`, the number of ones that y and x + 1 have in common, is even. Counts: how often each of the K words was sent.
+    y, x+1\rangle` is even. Counts: how often each of the K words was sent.
 
     Neighbours: the bin is replaced. For each bin half of all words are more likely, and for two bins a quarter of all words are
     more likely for both. The variance is close to the smallest possible for budgets below about 1, and larger than that of subset

@@ -44,10 +44,13 @@ class LocalHashing(FrequencyOracle):
     :math:`a_i` of the hash function, that of the lowest bit first. The message supports the bins x with :math:`h_a(x) = r`.
     Counts: how many messages support each bin.
 
-    Neighbours: the bin is replaced. No ideal hash function is assumed: the estimate is unbiased and the privacy bounds are
-    exact, because three bins are hashed independently. For a uniformly random bucket r, the events that r is the bucket of x
-    are independent for any three bins x and every g: two bins differ in some bit by +1 or -1, which is invertible modulo g,
-    and of three bins one differs from the other two in some bit.
+    Neighbours: the bin is replaced. The estimate is unbiased and the privacy bounds are valid without the assumption of an ideal
+    hash function. The estimate involves two bins at a time, and the bounds after a shuffle three: the target's two and that of
+    another user. (Where datasets are enumerated, so are all hash functions.) For three bins and uniform a and r, the events that
+    :math:`h_a(x) = r` are independent, as for ideal hashing. Proof: one of the bins, x, differs from the other two, y and z, in
+    some bit i, and y differs from z in some bit j. Modulo g, :math:`\pm a_i` is a term of :math:`h_a(x) - h_a(y)`, but not of
+    :math:`h_a(y) - h_a(z)`, of which :math:`\pm a_j` is a term. So these two differences and :math:`r - h_a(y)` are independent and
+    uniform.
 
     :meth:`aggregate` takes about 0.5 ns times users times bins.
 

@@ -118,15 +118,15 @@ class Rappor(CountEstimate, LocalRandomizer):
     profile is ``Rappor(f, hashes=h)``, with the budget :attr:`eps_permanent`. The two steps can be drawn separately, as
     ``Rappor(0, p, q).randomize(Rappor(f).randomize(bits))``, where the inner bits are stored.
 
-    For :meth:`shuffled` the target's two values differ in as many bits as possible, and the privacy blanket is a multiple of the
-    distribution of a report if no bit is set. A filter of k < 2h bits is the complement of a filter with k - h hashes and p* and
-    1 - q* exchanged, so the bounds of the latter are used. For up to 26 hashes, or k - h <= 26, the bound over all datasets is
-    available; it holds for values with common bits, too (docs/theorems/worst-dataset).
+    For :meth:`shuffled` the target's two values differ in as many bits as possible. The privacy blanket is
+    :math:`((1-p^*)/(1-q^*))^h` times the distribution of a report if no bit is set, because a set bit changes the probability of a
+    report by a factor of at least :math:`(1-p^*)/(1-q^*)`. A filter of k < 2h bits is the complement of a filter with k - h hashes
+    and p* and 1 - q* exchanged, so the bounds of the latter are used. For up to 26 hashes, or k - h <= 26, the bound over all
+    datasets is available; it holds for values with common bits, too (docs/theorems/worst-dataset).
 
     The lower bound of :meth:`shuffled` is the largest delta of a few datasets. In each, all other users have the same value: one of
     the target's two values; a value with as few bits as possible in common with both; or a value with as few as possible in common
-    with one of them. For one and two hashes, a value with no bit in common with both gives an eps that is up to 30 % larger than
-    that of the target's values.
+    with one of them.
 
     References
     ----------
@@ -193,12 +193,12 @@ class Rappor(CountEstimate, LocalRandomizer):
 
     @property
     def eps_instantaneous(self) -> float:
-        r"""Budget of one report, :math:`d \ln\frac{p^*(1-q^*)}{q^*(1-p^*)}`, rounded up."""
+        r"""Budget of one report, :math:`d \ln\frac{p^*(1-q^*)}{q^*(1-p^*)}` with d = min(h, k - h), rounded up."""
         return self._differ * self._unit() * (1 + 16 * ULP)
 
     @property
     def eps_permanent(self) -> float:
-        r"""Budget of any number of reports, :math:`2 d \ln\frac{1 - f/2}{f/2}`, rounded up; inf at f = 0."""
+        r"""Budget of any number of reports, :math:`2 d \ln\frac{1 - f/2}{f/2}` with d = min(h, k - h), rounded up; inf at f = 0."""
         if self.f == 0:
             return math.inf
         return 2 * self._differ * math.log1p(2 * (1 - self.f) / self.f) * (1 + 16 * ULP)
