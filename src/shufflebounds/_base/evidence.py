@@ -11,7 +11,7 @@ __all__ = ["CERTIFIED", "ROUNDING", "Evidence", "Status", "bound_lines", "shown"
 
 
 class Status(Enum):
-    """How a claim is known, the weakest first; the status of a number is the smallest status of its claims."""
+    """How a claim is known. The order is from weak to strong, and a number is as well known as the weakest of its claims."""
 
     OPEN = 0
     """Neither proved nor checked: an assumption, or numbers of another program."""
@@ -44,8 +44,8 @@ class Evidence(NamedTuple):
     where : str
         A page of the documentation, a class or a file where the proof, the check or the measurement is described.
     arithmetic : bool
-        Whether the claim is about rounding only. Such a claim is printed, and a verdict names it, but it does not decide
-        whether the bound is called proved.
+        Whether the claim is about rounding only. :meth:`PrivacyProfile.explain` then calls a bound whose other claims are theorems
+        "proved, up to rounding".
     """
 
     claim: str

@@ -97,7 +97,7 @@ class BoundedProfile(Answering):
         -------
         tuple of Evidence
             Each has a claim, its status (OPEN, MEASURED, CHECKED or THEOREM) and the place where it is proved, checked or measured.
-            After :meth:`certify` has proved the number that this object states at this eps, no claim about rounding is returned.
+            After :meth:`certify` has proved the bound at this eps, a claim that it was certified replaces the claim about rounding.
 
         {raises: If `eps` is negative or not finite, or `bound` is another word.}
 
@@ -127,8 +127,9 @@ class BoundedProfile(Answering):
         -------
         str
             Lines with the mechanism or the releases, the two bounds of log delta and the method. For each bound they state whether
-            it is proved, and the claims on which it rests. If there are several methods for a bound, as for a shuffled randomizer
-            or a composition, an indented line for each method gives its log delta, or the reason why it was not computed.
+            the bound is proved, and the claims on which it rests. If there are several methods for a bound, as for a shuffled
+            randomizer or a composition, an indented line for each method gives its log delta, or the reason why it was not
+            computed.
 
         {raises: If `eps` is negative or not finite.}
 
@@ -252,9 +253,9 @@ class BoundedProfile(Answering):
         delta : float or array_like
             Failure probability in [0, 1]; 0 asks for pure differential privacy.
         bound : {"upper", "lower"}
-            "upper": an eps at which the upper bound of delta is at most `delta`, by its value there or (clone bounds) by one at a
-            smaller eps, so the mechanism is (eps, delta)-private in spite of rounding in the search. "lower": an eps at which the
-            lower bound of delta is at least `delta`, so the mechanism is (eps, delta)-private for no smaller eps.
+            "upper": an eps at which the upper bound of delta is at most `delta`. It was evaluated at this eps or, for clone bounds,
+            at a smaller eps, so rounding in the search does not matter. "lower": an eps at which the lower bound of delta is at
+            least `delta`, so the mechanism is (eps, delta)-private for no smaller eps.
 
         Returns
         -------
@@ -266,11 +267,11 @@ class BoundedProfile(Answering):
 
         Notes
         -----
-        A bracketing search finds a root of the square root of -log delta, which is nearly linear in eps. Steps in the conservative
-        direction follow, until the evaluated bound of delta satisfies the inequality stated for `bound`. If `delta` is an array,
-        the search for one entry starts from the results for other entries. The result may differ from that of a call with the one
-        entry, by at most the tolerance of a single search: a relative 1e-13, or more where the bounds have a gap (1e-4 times the
-        `rtol` of a composition).
+        A bracketing search finds the eps at which the bound of delta equals `delta`. It interpolates the square root of -log delta,
+        which is nearly linear in eps. Steps in the conservative direction follow, until the evaluated bound of delta satisfies the
+        inequality stated for `bound`. If `delta` is an array, the search for one entry starts from the results for other entries.
+        The result for an entry may differ from that of a call with this entry alone by the tolerance of the search: a relative
+        1e-13, or more where the bounds have a gap (1e-4 times the `rtol` of a composition).
         """
         upper = _validate.upper_side(bound)
         try:
@@ -288,7 +289,7 @@ class BoundedProfile(Answering):
     @typed_as(log_delta)
     @np.errstate(all="ignore")
     def loss_tail(self, eps: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
-        r"""The probability that the privacy loss of an outcome exceeds eps (the pointwise guarantee of the literature).
+        r"""The probability that the privacy loss of an outcome exceeds eps (also called probabilistic or pointwise privacy).
 
         .. math:: \Pr_{y \sim P}\Bigl[\ln\frac{P(y)}{Q(y)} > \varepsilon\Bigr]
 
@@ -305,24 +306,25 @@ class BoundedProfile(Answering):
         -------
         float or ndarray
             The chosen bound, of the shape of `eps`. The probability is at least delta(eps), and usually several times larger. If
-            delta is the largest of pairs that are not enumerated, the upper bound is most often 2.5 to 5 times the lower one; see
-            :doc:`/gaps`. If the loss takes few values, the upper bound may include the mass at the value eps, and the lower bound
-            may omit the mass at the smallest value above eps.
+            the pairs are not enumerated, the upper bound is most often 2.5 to 5 times the lower one; see :doc:`/gaps`. If the loss
+            takes few values, the upper bound may include the mass of losses equal to eps, and the lower bound may omit the mass at
+            the smallest loss above eps.
 
         {raises: If `eps` is not positive, not finite or empty, or `bound` is another word.}
 
         Notes
         -----
-        With :math:`E = e^\varepsilon`, a pair's delta is convex in E and has the slope :math:`-Q(L > \varepsilon)`, so that
-        for every h > 0
+        Let L be the privacy loss, :math:`\ln P(y)/Q(y)`. As a function of :math:`E = e^\varepsilon`, delta of a pair is convex and
+        has the slope :math:`-Q(L > \varepsilon)`. So for every h > 0
 
         .. math:: \delta(\varepsilon) + \frac{\delta(\varepsilon) - \delta(\varepsilon + h)}{e^h - 1} \le \Pr[L > \varepsilon]
-            \le \frac{\delta(\varepsilon - h) - e^{-h}\delta(\varepsilon)}{1 - e^{-h}};
+            \le \frac{\delta(\varepsilon - h) - e^{-h}\delta(\varepsilon)}{1 - e^{-h}}.
 
-        For a maximum over several pairs the term :math:`-e^{-h}\delta(\varepsilon)` of the upper bound is omitted. Each bound is
-        the tightest one for forty values of h. Values of delta imply no smaller upper bound than the minimum over h: if the loss
-        has one value, slightly above :math:`\varepsilon`, with this probability, no value of delta is exceeded. For randomized
-        bits the distribution of the loss is known, and a search over datasets gives bounds within 11 % of each other.
+        If delta is a maximum over several pairs, the term :math:`-e^{-h}\delta(\varepsilon)` of the upper bound is omitted. Each
+        bound is the tightest one among those for forty values of h. No upper bound below the minimum over h follows from values of
+        delta: a pair whose loss is slightly above :math:`\varepsilon` with this probability, and otherwise not positive, has no
+        larger delta at any eps. For randomized bits the distribution of the loss is known, and a search over datasets gives bounds
+        within 11 % of each other.
 
         References
         ----------

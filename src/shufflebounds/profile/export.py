@@ -43,16 +43,16 @@ class ExportMixin(BoundedProfile):
         interval : float
             Spacing of the losses, in (0, 10]; distributions to be composed need the same spacing.
         log_tail : float
-            In [-700, -1]. The grid ends at the eps at which log delta falls below `log_tail`; the mass of larger losses counts as
-            mass of infinite loss.
+            In [-700, -1]. The grid of losses ends at the eps at which log delta falls below `log_tail`; larger losses count as
+            infinite.
 
         Returns
         -------
         dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
             At each multiple of `interval`, delta of this distribution is the upper bound of :meth:`delta`, rounded up by about
-            1e-13. Between two multiples it is interpolated linearly in e^eps, and so is larger than the upper bound. For a
-            mechanism the distribution is symmetric: it covers every pair of neighbours as (P, Q) and as (Q, P), also if the order
-            differs from release to release. For a :class:`~shufflebounds.profile.DominatingPair` the result has separate
+            1e-13. Between two multiples it is linear in e^eps, and larger than the upper bound, because delta is convex in e^eps.
+            For a mechanism the distribution is symmetric: it covers every pair of neighbours as (P, Q) and as (Q, P), also if the
+            order differs from release to release. For a :class:`~shufflebounds.profile.DominatingPair` the result has separate
             distributions for (P, Q) and for (Q, P), which is tighter if all releases have the same order.
 
         {raises: If an argument lies outside its range, or the grid would need more than 2**20 points.}
@@ -259,11 +259,11 @@ class ExportMixin(BoundedProfile):
         ----------
         eps : float
             Privacy loss in nats, in [0, 700].
-        bound : {{"upper", "lower"}}, optional
-            Which bound of :meth:`delta` is certified; None for the exact value, if the class has one.
+        bound : {"upper", "lower"}, optional
+            Which bound of :meth:`delta` is certified; None for delta itself, if the class computes it exactly.
         digits : int
-            Significant decimal digits, 1 to 1000. Bounds that are integrals along a contour have about 6 digits, whatever `digits`
-            is.
+            Significant decimal digits, 1 to 1000. Bounds that are computed by Fourier inversion have about 6 digits, whatever
+            `digits` is.
         seconds : float
             Largest predicted run time, > 0.
 
@@ -292,8 +292,8 @@ class ExportMixin(BoundedProfile):
         The sums over all outcomes are evaluated in ball arithmetic, and the precision is doubled until the requested digits are
         reached. The code is independent of that of :meth:`delta`. Only numbers that may be chosen freely in the proof, such as the
         exponential tilt of a sum or the dataset of a lower bound, are taken from :meth:`delta`, and the conditions on them are
-        verified. To certify an answer of :meth:`epsilon`, certify delta at this eps: the upper end of the ball is at most the delta
-        given to :meth:`epsilon`.
+        verified. To certify an answer of :meth:`epsilon`, certify delta at this eps, and compare the upper end of the ball with the
+        delta given to :meth:`epsilon`.
 
         References
         ----------

@@ -143,7 +143,7 @@ class PrivacyProfile(ExportMixin):
         return () if any(pair is self for pair in listed) else listed
 
     def describe(self) -> DominatingPairInfo:
-        """Return what all other methods are derived from: bounds of delta, and the properties of the losses that compositions use.
+        """Return bounds of delta and properties of the losses; all other methods are derived from them.
 
         Returns
         -------
@@ -170,8 +170,8 @@ class PrivacyProfile(ExportMixin):
         Returns
         -------
         GroupInfo
-            By default an empty description: the upper bound then follows from changes of one record after the other, and the lower
-            bound is that of one record.
+            By default an empty description. Then the records of the group change one after the other for the upper bound, and the
+            lower bound is that of one record.
         """
         return GroupInfo()
 
@@ -194,9 +194,10 @@ class PrivacyProfile(ExportMixin):
         .. math:: f(\alpha) = \sup_{\varepsilon \ge 0} \max\{1 - \delta(\varepsilon) - e^\varepsilon \alpha,\;
             e^{-\varepsilon}(1 - \delta(\varepsilon) - \alpha)\}
 
-        f is the greatest convex function at or below :math:`T(P, Q)` for every ordered pair (P, Q) of neighbours. For one ordered
-        pair (P, Q) and for compositions of such pairs, f is :math:`T(P, Q)`, and the first of the two deltas is that of
-        :meth:`reverse`.
+        Let :math:`T(P, Q)(\alpha)` be the least probability of a type II error of a test of P against Q whose probability of a type
+        I error is at most :math:`\alpha`. Then f is the greatest convex function at or below :math:`T(P, Q)` for every ordered pair
+        (P, Q) of neighbours. For one ordered pair (P, Q) and for compositions of such pairs, f is :math:`T(P, Q)`, and the first
+        delta in the formula is that of :meth:`reverse`.
 
         Parameters
         ----------
@@ -207,19 +208,19 @@ class PrivacyProfile(ExportMixin):
         -------
         Tradeoff
             A convex curve. At every eps, delta of the lower curve is at least that of the mechanism, and delta of the upper curve
-            is at most that of the mechanism (for one ordered pair, that of :meth:`reverse`). The infimum of the curves of all pairs
-            of neighbours need not be convex. If it is not, no single pair attains :math:`f(\alpha)` at some levels alpha.
+            is at most that of the mechanism. For one ordered pair, this delta is that of :meth:`reverse`.
 
         {raises: If `bound` is another word.}
 
         Notes
         -----
         The lower bound of f is the supremum of the lines given by upper bounds of delta at several hundred eps. The upper bound of
-        f needs a lower bound of delta between these eps. As delta is convex in :math:`e^\varepsilon`, it is at or above the
-        extended line through two neighbouring values, outside of the interval between them. Unless the class states otherwise,
-        delta of the lower and of the upper curve have a relative gap of about :math:`10^{-4} |\log\delta|`, or the gap of
-        :meth:`delta` itself if this is larger. For :math:`\alpha < e^{-50}` the gap is larger, and f(0) is exact for pure privacy
-        only.
+        f needs a lower bound of delta between these eps: as delta is convex in :math:`e^\varepsilon`, a line through two
+        neighbouring values of delta is a lower bound outside of the interval between them. Unless the class states otherwise, delta
+        of the lower and of the upper curve have a relative gap of about :math:`10^{-4} |\log\delta|`, or the gap of :meth:`delta`
+        itself if this is larger. For :math:`\alpha < e^{-50}` the gap is larger, and f(0) is exact for pure privacy only. At some
+        :math:`\alpha`, f may be below the curve of every pair of neighbours, because the infimum of these curves need not be
+        convex.
 
         {dong2022: section 2}
 
@@ -241,6 +242,8 @@ class PrivacyProfile(ExportMixin):
 
         .. math:: \mu = \sup_\alpha\; \Phi^{-1}(1 - \alpha) - \Phi^{-1}(f(\alpha))
 
+        Here f is the trade-off function of :meth:`tradeoff`, and :math:`\Phi` the standard normal distribution function.
+
         Parameters
         ----------
         bound : {"upper", "lower"}
@@ -251,8 +254,8 @@ class PrivacyProfile(ExportMixin):
         float
             The bound of mu. It is inf if P and Q of a pair have different supports, because no Gaussian curve is at or below the
             curve of this pair. If the mechanism is not eps-private for any finite eps, values of delta give no finite upper bound.
-            For a sampled, allocated or shuffled mechanism, the upper bound is then that of the mechanism without sampling or
-            shuffling; for all other mechanisms it is inf.
+            Then the upper bound is that of the noise for Gaussian and discrete Gaussian noise and compositions with them, and for a
+            sampled, allocated or shuffled mechanism that of the mechanism without sampling or shuffling; otherwise it is inf.
 
         {raises: If `bound` is another word.}
 
@@ -286,11 +289,11 @@ class PrivacyProfile(ExportMixin):
     def rdp(self, order: ArrayLike, *, bound: Bound = ...) -> float | FloatArray: ...
     @np.errstate(all="ignore")
     def rdp(self, order: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
-        r"""Return the Renyi divergence of the worst pair, the larger one of both orders (P, Q) and (Q, P).
-
-        For a :class:`~shufflebounds.profile.DominatingPair` only its own order counts.
+        r"""Return the largest Renyi divergence of the output distributions P and Q of two neighbours.
 
         .. math:: D_a(P \| Q) = \frac{1}{a-1} \log \sum_y P(y)^a Q(y)^{1-a}
+
+        Both (P, Q) and (Q, P) count, except for a :class:`~shufflebounds.profile.DominatingPair`, which has one order.
 
         Parameters
         ----------
@@ -313,10 +316,10 @@ class PrivacyProfile(ExportMixin):
         -----
         The divergence D is computed from :math:`e^{(a-1)D} = 1 + a(a-1) \int_0^\infty (e^{(a-1)t} + e^{-at})\, \delta(t)\, dt`,
         with delta bounded by straight lines in :math:`e^t` between adaptively chosen t; all terms are positive. The relative gap of
-        the divergence is 1e-6, unless the gap of delta is larger. Without pure privacy the integral extends to infinity, and the
-        upper bound is infinite if no bound of its end is known. One is known for sampling, random allocation and shuffles of a
-        mechanism: delta is at most that of the mechanism itself, which its Renyi divergences of higher orders bound. So the upper
-        bound is finite if these are.
+        the divergence is 1e-6, unless the gap of delta is larger. Without pure privacy the integral extends to infinity. Its part
+        beyond the last t is known to be finite for sampling, random allocation and shuffles of a mechanism if the Renyi divergences
+        of higher orders of this mechanism are finite: they bound its delta, which is at least that of the result. In all other
+        cases the upper bound is inf.
 
         References
         ----------
@@ -353,8 +356,7 @@ class PrivacyProfile(ExportMixin):
             computes, may depend on earlier results. If the guarantees depend on earlier results, use a
             :class:`~shufflebounds.composition.Ledger` with a filter.
         rtol : float
-            Relative gap between the bounds of eps, in [1e-12, 0.1]. The grid of losses is refined until this gap is reached, or the
-            grid has about 2**20 points.
+            Relative gap between the bounds of eps, in [1e-12, 0.1], as for :class:`~shufflebounds.profile.Composition`.
 
         Returns
         -------
@@ -366,8 +368,8 @@ class PrivacyProfile(ExportMixin):
         TypeError
             If one of `others` is not a profile.
         ValueError
-            If `rtol` lies outside its range. Methods of the result raise ValueError if a transform would need more than 2**22
-            points; the message states the number.
+            If `rtol` lies outside its range. Methods of the result raise ValueError if a Fourier transform would need more than
+            2**22 points; the message states the number.
 
         Examples
         --------
@@ -551,8 +553,8 @@ class DominatingPair(PrivacyProfile):
         .. math:: T(P, Q)(\alpha) = \sup_{\varepsilon \ge 0} \max\{1 - H_{e^\varepsilon}(Q \| P) - e^\varepsilon \alpha,\;
             e^{-\varepsilon}(1 - H_{e^\varepsilon}(P \| Q) - \alpha)\}
 
-        Here alpha is the probability under P that the test rejects. The second divergence is delta of the pair, the first one is
-        delta of :meth:`reverse`: the curve of one pair has both orders.
+        Here :math:`\alpha` is the probability under P that the test rejects P, :math:`H_{e^\varepsilon}(P \| Q)` is delta(eps) of
+        this pair (P, Q), and :math:`H_{e^\varepsilon}(Q \| P)` is delta(eps) of the pair (Q, P) that :meth:`reverse` returns.
 
         Parameters
         ----------
@@ -567,9 +569,8 @@ class DominatingPair(PrivacyProfile):
         Tradeoff
             The curve. For at most 2**17 outcomes every breakpoint is computed, and only truncation and rounding separate the two
             bounds: the lower curve uses decreased masses under P and under Q, and the upper curve increased masses (for a sum of
-            bits by a relative 1e-12). For more than 2**17 outcomes only selected breakpoints are computed. At the same eps, the
-            deltas of the lower and of the upper curve then differ by about a relative :math:`10^{-4} |\log\delta|`, however many
-            outcomes there are.
+            bits by a relative 1e-12). For more than 2**17 outcomes only selected breakpoints are computed. At the same eps, delta
+            of the lower and of the upper curve then differ by about a relative :math:`10^{-4} |\log\delta|`.
 
         {raises: If `bound` is another word, or `log_tail` lies outside its range.}
 
@@ -593,8 +594,9 @@ class DominatingPair(PrivacyProfile):
         log_p, log_q : array_like, shape (atoms,)
             Natural logarithms of the probabilities, -inf for an impossible outcome. The probabilities of each list sum to 1 within
             1e-9. A list whose sum is above 1, or differs from 1 by less than 1e-15 per entry, is divided by its sum. If the sum is
-            smaller, the bounds hold for every completion of the lists: the upper bound counts the missing mass as infinite loss,
-            and :meth:`certify` takes one further outcome with the missing mass of both lists, which has the smallest delta.
+            smaller, mass is missing, and the bounds hold for every pair that assigns it to further outcomes. The upper bound counts
+            the missing mass of P as infinite loss. :meth:`certify` assigns the missing mass of both lists to one further outcome,
+            for which delta is smallest.
 
         Returns
         -------
@@ -713,8 +715,8 @@ class Composition(PrivacyProfile):
 
     .. math:: \delta(\varepsilon) = H_{e^\varepsilon}\left( \prod_j P_j^{r_j} \,\|\, \prod_j Q_j^{r_j} \right)
 
-    Here :math:`P_j` and :math:`Q_j` are the output distributions of mechanism j for two neighbouring datasets, and :math:`r_j` is
-    its number of releases.
+    Here :math:`P_j` and :math:`Q_j` are the output distributions of mechanism j for two neighbouring datasets, :math:`r_j` is its
+    number of releases, and :math:`H_E(P \| Q) = \sum_y \max(0, P(y) - E\, Q(y))` is the hockey-stick divergence.
 
     Made by :meth:`PrivacyProfile.compose` and :meth:`PrivacyProfile.self_compose`.
 
@@ -723,8 +725,8 @@ class Composition(PrivacyProfile):
     factors : sequence of (PrivacyProfile, int)
         The mechanisms, each with its number of releases. Compositions among them are expanded, and equal mechanisms are combined.
     rtol : float
-        Relative gap between the bounds of eps, in [1e-12, 0.1]. The grid is refined until this gap is reached, the grid has about
-        2**20 points, or a finer grid does not reduce the gap. A smaller rtol does not give wider bounds.
+        Relative gap between the bounds of eps, in [1e-12, 0.1]. The grid of losses is refined until this gap is reached, the grid
+        has about 2**20 points, or a finer grid does not reduce the gap. A smaller rtol does not give wider bounds.
 
     Notes
     -----
@@ -734,35 +736,36 @@ class Composition(PrivacyProfile):
 
     - If the pairs are enumerated and there are at most a few hundred releases, the bounds are those of the adversary's best
       strategy.
-    - For flipped bits, whose datasets are too many to enumerate, the adversary chooses among blocks of datasets for the upper
-      bound, and between two datasets for the lower bound.
-    - In all other cases, the upper bound uses the maximum of delta over the pairs, at each eps and for every release. The
-      lower bound uses the same entry of ``pairs()`` in all releases. If no pairs are known, it is that of a test that is
-      repeated in every release; the slope of delta at eps determines the probabilities of its results.
+    - Flipped bits have too many datasets to enumerate. For the upper bound the adversary chooses among blocks of datasets (those
+      whose numbers of ones lie in one interval), and for the lower bound between two datasets.
+    - In all other cases, the upper bound uses for every release the maximum of delta over the pairs, at each eps. The lower bound
+      uses the same entry of ``pairs()`` in all releases. If no pairs are known, the lower bound repeats one test in every release.
+      The probabilities of the results of this test follow from delta(eps) and its slope.
 
-    Method (:doc:`/composition`). The losses are put on a grid, and their distributions are exponentially tilted such that the
-    mean of the sum is near eps, and convolved by FFT. Errors are relative to delta, however small it is. Compositions are
-    exact if all losses lie on a common lattice, such as those of randomized response, or if all mechanisms are Gaussian noise.
-    In the following cases another method is used:
+    Method (:doc:`/composition`). The losses of each release are rounded to a grid. Their distributions are exponentially tilted
+    such that the mean of the sum of all losses is near eps, and convolved by FFT. Errors are relative to delta, however small it
+    is. Compositions are exact if all losses lie on a common lattice, such as those of randomized response, or if all mechanisms are
+    Gaussian noise. Other cases:
 
-    - If delta of a mechanism is expensive, it is evaluated at a few hundred eps, chosen where the gap is largest.
-    - For too many pure releases, about 1e10, the upper bound uses the Gaussian guarantees of the releases and the lower bound
-      a single release.
+    - If delta of a mechanism takes long to compute, it is evaluated at a few hundred eps and interpolated. New eps are placed where
+      the gap between both bounds of the interpolation is largest.
+    - If there are too many releases for a grid, about 1e10, and all have pure privacy, the upper bound uses the Gaussian parameter
+      mu of each release, and the lower bound a single release.
     - Gaussian noise on Poisson samples needs no grid: its moment generating function is inverted along a contour in the
       complex plane.
     - Where this inversion fails because records are rarely sampled, or where a grid would be too long, the sums of all pairs
       of losses are formed and reduced to fewer losses, whose spacing is proportional to the loss.
-    - The upper bounds of groups of one size are the smaller ones of two orders: the groups of each release are composed, or the
-      releases are composed, and then the records of the group change one after the other.
+    - For a group there are two upper bounds, and the smaller one is used. One composes the bounds of the group of every release.
+      The other composes the releases for one record, and lets the records of the group change one after the other.
     - Clone bounds with the same budget, whose numbers of users differ by a relative rtol/4 or less, share one distribution:
       for the upper bound that of the smallest number of users, for the lower bound that of the largest number.
 
-    For an rtol below 1e-6, the gap of eps is that of the finest grid. Measured at delta = 1e-6, this gap is 1e-9 to 1e-7 for
-    Laplace noise and for noise on samples, 1e-6 for counts, and 1e-5 if records are rarely sampled. If delta of a factor has a
-    larger gap, as for random allocation and most shuffled randomizers, this larger gap remains.
+    For an rtol below 1e-6, the relative gap of eps is that of the finest grid. Measured at delta = 1e-6, this gap is 1e-9 to 1e-7
+    for Laplace noise and for noise on samples, 1e-6 for sums of bits with noise, and 1e-5 if records are rarely sampled. If delta
+    of a factor has a larger gap, as for random allocation and most shuffled randomizers, this larger gap remains.
 
-    Trade-off functions have breakpoints down to delta = e**-338, on a coarser grid. If mu is determined by smaller values of delta,
-    the upper bound of mu is the square root of the sum of mu^2 over all releases.
+    The breakpoints of a trade-off function are computed on a coarser grid, from values of delta down to e**-338. If smaller values
+    of delta would determine mu, its upper bound is the square root of the sum of mu^2 over all releases.
 
     References
     ----------
@@ -933,6 +936,8 @@ class Group(PrivacyProfile):
     .. math:: \delta_k(\varepsilon) \le \min_{\varepsilon_1 + \cdots + \varepsilon_k = \varepsilon}\;
         \sum_{j=1}^k e^{\varepsilon_1 + \cdots + \varepsilon_{j-1}}\, \delta(\varepsilon_j)
 
+    Here :math:`\delta` is that of `profile`, and :math:`\delta_k` that of the group.
+
     Parameters
     ----------
     profile : PrivacyProfile
@@ -951,14 +956,15 @@ class Group(PrivacyProfile):
     shifted by k), :class:`ShuffledBits <shufflebounds.shuffle.ShuffledBits>` without dummy zeros, the total of a :class:`RealSum
     <shufflebounds.shuffle.RealSum>`, and compositions of them. Proofs: :doc:`/composition`.
 
-    **In all other cases** the upper bound is that of a chain in which one record changes after the other. Every split of eps gives
-    a valid bound. For mechanisms of few outputs and k <= 64 the best split is used; otherwise a split whose bound is close to the
-    smallest one, with equal parts within each of up to 64 blocks. The lower bound is the larger one of two: that of one message,
-    and (for shuffled randomizers, clone bounds, clear reports and histograms) that of a test of k messages that all change from one
-    value to another.
+    **In all other cases** the upper bound is the formula above: the records change one after the other, and :math:`\varepsilon_j`
+    is the part of eps for the j-th change. Every split of eps into k parts gives a valid bound. For mechanisms of at most 128
+    distinct losses and k <= 64 the best split is used. Otherwise the split is one whose bound is close to the smallest one; for k >
+    64 the changes form 64 blocks, each with equal :math:`\varepsilon_j`. The lower bound is that of one message or, if this is
+    larger, that of a test of k messages that all change from one value to another (for shuffled randomizers, clone bounds, clear
+    reports and histograms).
 
-    The run time of one upper bound is that of min(k, about 64) upper bounds of `profile`, and of 17 to 97 further ones that are
-    reused at other eps.
+    One upper bound evaluates that of `profile` at min(k, about 64) values of eps, and at 17 to 97 further values, which are reused
+    at other eps.
 
     References
     ----------

@@ -108,8 +108,8 @@ def compare(*profiles: Any, kind: str = "tradeoff", eps: ArrayLike | None = None
         One or more.
     kind : {"tradeoff", "profile"}
         "tradeoff": the guaranteed trade-off functions (``tradeoff()``, nowhere above those of the mechanism) with the diagonal of
-        perfect privacy and the advantage of each profile. "profile": delta on a logarithmic axis, with the area between the upper
-        and the lower bound shaded.
+        perfect privacy and the advantage of each profile, which is its largest vertical distance from the diagonal. "profile":
+        delta on a logarithmic axis, with the area between the upper and the lower bound shaded.
     eps : array_like, optional
         Privacy losses in nats to draw for ``kind="profile"``, finite and >= 0; by default up to where the largest delta falls
         below 1e-15.
