@@ -29,12 +29,13 @@ __all__ = ["Tradeoff"]
 @with_passages
 @dataclass(frozen=True, repr=False)
 class Tradeoff(CurveValues):
-    r"""The trade-off function of two distributions: the least error of the second kind for each error of the first kind.
+    r"""The trade-off function of two distributions: the least type II error probability for each type I error probability.
 
     .. math:: f(\alpha) = T(P, Q)(\alpha) = \min \{ 1 - \mathrm{E}_Q[\phi] : 0 \le \phi \le 1,\; \mathrm{E}_P[\phi] \le \alpha \}
 
-    The minimum is over tests :math:`\phi` that reject P in favour of Q. The optimal tests reject the outcomes with the largest
-    :math:`Q/P`. For distributions given as lists the curve is piecewise linear, with randomised tests between its breakpoints.
+    A test rejects P in favour of Q with the probability :math:`\phi(y)` if the outcome is y. The optimal tests reject the outcomes
+    with the largest :math:`Q/P`. For distributions given as lists the curve is piecewise linear, with randomised tests between its
+    breakpoints.
 
     Instances are made by :meth:`from_pmfs`, :meth:`from_knots` and :meth:`from_log_delta` (piecewise linear), by :meth:`gaussian`,
     :meth:`laplace`, :meth:`approximate` and :meth:`randomized_response`, or by
@@ -74,13 +75,14 @@ class Tradeoff(CurveValues):
         ----------
         log_p, log_q : array_like, shape (atoms,)
             Natural logarithms of the probabilities, -inf for an impossible outcome, in any order. The probabilities of each list
-            sum to 1 within 1e-9. Missing mass is omitted from alpha and beta, so the curve is never above the exact one. Missing
-            mass below 1e-15 times the number of outcomes counts as rounding.
+            sum to 1 within 1e-9. If a sum is below 1, the missing mass is omitted from alpha and beta, so the curve is never above
+            the exact one. Missing mass below 1e-15 times the number of outcomes counts as rounding.
 
         Returns
         -------
         Tradeoff
-            The curve. Its first breakpoint is (0, 1 - Q(P = 0)), and the :math:`\alpha` of its last breakpoint is 1 - P(Q = 0).
+            The curve from (0, 1 - q) to (1 - p, 0), where q is the mass of Q on outcomes impossible under P, and p that of P on
+            outcomes impossible under Q.
 
         {raises: If the shapes differ, an entry is NaN or positive, or a list does not sum to 1.}
 
@@ -110,10 +112,10 @@ class Tradeoff(CurveValues):
         Parameters
         ----------
         log_alpha : array_like, shape (knots,)
-            Natural logarithms of the errors of the first kind, non-decreasing, <= 0; -inf is :math:`\alpha = 0`.
+            Natural logarithms of the type I error probabilities :math:`\alpha`, non-decreasing, <= 0; -inf is :math:`\alpha = 0`.
         log_beta : array_like, shape (knots,)
-            Natural logarithms of the errors of the second kind, non-increasing, <= 0; no breakpoint lies above :math:`\beta = 1 -
-            \alpha` by more than 1e-9.
+            Natural logarithms of the type II error probabilities :math:`\beta`, non-increasing, <= 0; no breakpoint lies above the
+            diagonal :math:`\beta = 1 - \alpha` by more than 1e-9.
 
         Returns
         -------
@@ -169,8 +171,7 @@ class Tradeoff(CurveValues):
         -----
         The breakpoints are the intersections of neighbouring lines. Each is rounded down, so that the piecewise linear curve is
         below the maximum of the lines. Where the slope of the curve is below -1, :math:`1 - \beta` is computed as a sum of positive
-        terms, so it has a small relative error. A small :math:`\beta` is then as accurate as the given log delta near 0. Where the
-        slope is above -1, the same is true of :math:`1 - \alpha` and :math:`\alpha`.
+        terms, so it has a small relative error; where the slope is above -1, this holds for :math:`1 - \alpha`.
 
         If delta is positive at the largest eps, then f(0) < 1, and no Gaussian trade-off function is below f.
 
@@ -205,13 +206,13 @@ class Tradeoff(CurveValues):
         Returns
         -------
         Tradeoff
-            Exact to rounding; its logarithms have relative accuracy.
+            The curve, exact to rounding. `log_beta` and `log_delta` remain accurate if beta or delta underflows.
 
         {raises: If `mu` lies outside its range.}
 
         Notes
         -----
-        With :math:`x = \varepsilon/\mu - \mu/2`, :math:`y = x + \mu` and Mills' ratio m,
+        With :math:`x = \varepsilon/\mu - \mu/2`, :math:`y = x + \mu` and Mills' ratio m, :math:`m(x) = \Phi(-x)/\varphi(x)`,
         :math:`\delta = \Phi(-x) (1 - m(y)/m(x))`; for small mu the last factor is computed as an integral of a positive function.
 
         {dong2022: corollary 2.13}
@@ -233,7 +234,7 @@ class Tradeoff(CurveValues):
         .. math::
 
             f(\alpha) = 1 - e^{\varepsilon} \alpha \;\; (\alpha < e^{-\varepsilon}/2), \qquad
-            e^{-\varepsilon}/(4 \alpha) \;\; (\alpha \le 1/2), \qquad e^{-\varepsilon} (1 - \alpha)
+            e^{-\varepsilon}/(4 \alpha) \;\; (\alpha \le 1/2), \qquad e^{-\varepsilon} (1 - \alpha) \;\; (\alpha > 1/2)
 
         Parameters
         ----------
@@ -338,13 +339,13 @@ class Tradeoff(CurveValues):
         return Tradeoff(self._form.inverse())
 
     def symmetrized(self) -> Tradeoff:
-        r"""Return the greatest convex function below f and its inverse, :math:`\min(f, f^{-1})^{**}`.
+        r"""Return the greatest convex function at or below both f and its inverse :math:`f^{-1}`.
 
         Returns
         -------
         Tradeoff
-            A symmetric and convex curve, at or below T(P, Q) and T(Q, P). Its delta is the larger one of delta of (P, Q) and delta
-            of (Q, P).
+            A symmetric and convex curve, at or below T(P, Q) and T(Q, P) if f is T(P, Q). At every eps >= 0 its delta is the larger
+            one of delta of (P, Q) and delta of (Q, P).
 
         References
         ----------
@@ -426,7 +427,7 @@ class Tradeoff(CurveValues):
         return Tradeoff(tensor_product(self._form, other._form))
 
     def plot(self, ax: Any = None, *, label: str | None = None) -> Any:
-        r"""Draw the curve with the diagonal of perfect privacy and the advantage, the largest vertical distance from it.
+        r"""Draw the curve with the diagonal of perfect privacy, and the advantage: their largest vertical distance.
 
         Parameters
         ----------

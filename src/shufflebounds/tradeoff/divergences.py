@@ -115,9 +115,7 @@ def max_divergence(log_p: ArrayLike, log_q: ArrayLike, delta: ArrayLike = 0.0) -
 
     Notes
     -----
-    The maximum is attained by a set of the outcomes with the largest likelihood ratios P/Q. Some texts have :math:`Q(S)` in place
-    of :math:`P(S)`, and take the maximum over all sets S with :math:`P(S) \ge \delta`. Their formula is not the inverse of the
-    hockey-stick divergence.
+    The maximum over sets S of outcomes is attained by a set of the outcomes with the largest likelihood ratios P/Q.
 
     References
     ----------

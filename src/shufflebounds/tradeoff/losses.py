@@ -54,10 +54,10 @@ def privacy_losses(log_p: ArrayLike, log_q: ArrayLike) -> tuple[FloatArray, Floa
 
 @with_passages
 def loss_tail(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | FloatArray:
-    r"""The probability under P of a privacy loss above eps, :math:`\Pr_{y \sim P}[\mathcal{L}(y) > \varepsilon]`.
+    r"""The probability under P of a privacy loss above eps, :math:`\Pr_{y \sim P}[\ln(P(y)/Q(y)) > \varepsilon]`.
 
-    This probability is at least delta(eps). An upper bound of it is called probabilistic or pointwise differential privacy; see
-    also :meth:`~shufflebounds.profile.PrivacyProfile.loss_tail`.
+    This probability is at least delta(eps). An upper bound of this probability is called probabilistic or pointwise differential
+    privacy; see also :meth:`~shufflebounds.profile.PrivacyProfile.loss_tail`.
 
     Parameters
     ----------

@@ -29,10 +29,8 @@ class CurveValues:
     def knots(self) -> tuple[FloatArray, FloatArray]:
         r"""Natural logarithms of :math:`\alpha_i` and of :math:`\beta_i = f(\alpha_i)` at the breakpoints.
 
-        The logarithms of :math:`\alpha_i` are non-decreasing from -inf on, those of :math:`\beta_i` non-increasing down to -inf.
-
-        These are two read-only arrays of shape (knots,). Beyond the last :math:`\alpha_i`, f is 0. Gaussian and Laplace curves have
-        no breakpoints; for them, AttributeError is raised.
+        Two read-only arrays of shape (knots,). The first is non-decreasing from -inf on, the second non-increasing down to -inf.
+        Beyond the last :math:`\alpha_i`, f is 0. Gaussian and Laplace curves have no breakpoints: AttributeError is raised.
         """
         return self._form.knots()
 
@@ -46,7 +44,7 @@ class CurveValues:
         Parameters
         ----------
         log_alpha : float or array_like
-            Natural logarithm of the error of the first kind, <= 0; for -inf the result is log f(0).
+            Natural logarithm of the type I error probability, <= 0; for -inf the result is log f(0).
 
         Returns
         -------
@@ -57,8 +55,8 @@ class CurveValues:
 
         Notes
         -----
-        Between breakpoints :math:`f = (1 - t) \beta_i + t \beta_{i+1}`. The weights 1 - t and t are computed by ``expm1`` of
-        differences of logarithms of :math:`\alpha` or, above 1/2, of :math:`1 - \alpha`.
+        Between two breakpoints :math:`f = (1 - t) \beta_i + t \beta_{i+1}`. The weights 1 - t and t are computed by ``expm1`` of
+        differences of logarithms of :math:`\alpha` or, where :math:`\alpha > 1/2`, of :math:`1 - \alpha`.
 
         Examples
         --------
@@ -75,17 +73,17 @@ class CurveValues:
     @overload
     def beta(self, alpha: ArrayLike) -> float | FloatArray: ...
     def beta(self, alpha: ArrayLike) -> float | FloatArray:
-        r"""The least error of the second kind, :math:`f(\alpha)`.
+        r"""The least type II error probability, :math:`f(\alpha)`.
 
         Parameters
         ----------
         alpha : float or array_like
-            Error of the first kind, in [0, 1].
+            Type I error probability, in [0, 1].
 
         Returns
         -------
         float or ndarray
-            The error in [0, 1], of the shape of `alpha`. For values below 1e-300 use :meth:`log_beta`.
+            The probability in [0, 1], of the shape of `alpha`. For values below 1e-300 use :meth:`log_beta`.
 
         {raises: If `alpha` lies outside [0, 1] or is empty.}
         """
@@ -124,8 +122,8 @@ class CurveValues:
         -----
         For piecewise linear curves, delta is exact up to rounding: it is a sum of positive terms :math:`\Delta\beta (1 -
         e^{\varepsilon - l})` over the segments of slope :math:`-e^l` with l > eps. One pass over segments and eps computes all
-        sums. The error of log delta is a few ulp of the logarithms, divided by :math:`1 - e^{\varepsilon - l}` of the segments with
-        the largest terms.
+        sums. The error of log delta is a few ulp of the logarithms, divided by :math:`1 - e^{\varepsilon - l}` for the largest
+        terms of the sum.
 
         Examples
         --------
@@ -138,7 +136,7 @@ class CurveValues:
 
     @typed_as(log_delta)
     def delta(self, eps: ArrayLike) -> float | FloatArray:
-        """The delta that belongs to the curve, in [0, 1]: the exponential of :meth:`log_delta`.
+        """Delta of the curve, in [0, 1]: the exponential of :meth:`log_delta`.
 
         For values below 1e-300 use :meth:`log_delta`.
 
@@ -183,7 +181,7 @@ class CurveValues:
         return _shaped(self._form.epsilon, _validate.real_array("delta", delta, 0, 1))
 
     def gdp_mu(self) -> float:
-        r"""The smallest :math:`\mu` whose Gaussian curve lies below, :math:`G_\mu \le f`.
+        r"""The smallest :math:`\mu` whose Gaussian curve :math:`G_\mu` (:meth:`gaussian`) is nowhere above f.
 
         .. math:: \mu = \max_i \Phi^{-1}(1 - \alpha_i) - \Phi^{-1}(\beta_i)
 
