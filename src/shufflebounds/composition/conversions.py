@@ -44,7 +44,7 @@ def rdp_to_dp(
     eps : float, optional
         The eps, finite and >= 0, for which delta is returned. Exactly one of `delta` and `eps` must be given.
     method : {"cks", "mironov"}
-        "cks" is never larger than "mironov". No conversion that uses a single order can be much better than "cks".
+        The formula; the result of "cks" is never larger than that of "mironov".
 
     Returns
     -------
@@ -99,7 +99,9 @@ def rdp_to_dp(
 def zcdp_to_dp(rho: float, *, delta: float | None = None, eps: float | None = None, xi: float = 0.0) -> tuple[float, float]:
     r"""The (eps, delta) guarantee that (xi, rho)-zero-concentrated privacy implies, at the best order.
 
-    .. math:: \min_{a > 1}\; \xi + \rho a + \ln\Bigl(1 - \frac1a\Bigr) - \frac{\ln\delta + \ln a}{a-1}
+    .. math:: \varepsilon = \min_{a > 1}\; \xi + \rho a + \ln\Bigl(1 - \frac1a\Bigr) - \frac{\ln\delta + \ln a}{a-1}
+
+    This privacy means that the Renyi divergence of every order a > 1 is at most :math:`\xi + \rho a`.
 
     Parameters
     ----------
@@ -117,7 +119,7 @@ def zcdp_to_dp(rho: float, *, delta: float | None = None, eps: float | None = No
     value : float
         Upper bound of eps (at least 0) or of delta (at most 1).
     order : float
-        The best Renyi order; inf if the value is that of pure differential privacy.
+        The best Renyi order; inf if delta is 0 because rho is 0 and eps is at least xi.
 
     {raises: If an argument lies outside its range, or not exactly one of `delta` and `eps` is given.}
 

@@ -99,23 +99,26 @@ class Ledger:
         The budget's delta, in (0, 1); a value above 1e-3 draws a warning.
     filter : {None, "gdp", "rdp"}
         None: the mechanisms are fixed before the first result, and their composition must meet the budget. "gdp" and "rdp": the
-        mechanisms may be chosen after seeing results. A sum of costs must meet the budget: for "gdp" the sum of the squares of
-        the Gaussian parameters mu (:meth:`~shufflebounds.profile.PrivacyProfile.gdp_mu`), for "rdp" the sum of the Renyi
-        divergences of one Renyi order (:meth:`~shufflebounds.profile.PrivacyProfile.rdp`).
+        mechanisms may be chosen after seeing results. Each release has a cost, and the (eps, delta) that follows from the sum of
+        the costs must meet the budget. The cost for "gdp" is the square of the Gaussian parameter mu
+        (:meth:`~shufflebounds.profile.PrivacyProfile.gdp_mu`), that for "rdp" the Renyi divergence of one Renyi order
+        (:meth:`~shufflebounds.profile.PrivacyProfile.rdp`).
     order : float, optional
-        For "rdp", the Renyi order, finite, > 1, and large enough for the budget. The default None selects the order that admits
-        the largest number of Gaussian releases; another order may admit more releases of other mechanisms.
+        For "rdp", the Renyi order, finite and > 1; one so small that the budget admits no release raises ValueError. The default
+        None selects the order that admits the largest number of Gaussian releases; another order may admit more releases of other
+        mechanisms.
 
     Notes
     -----
-    Without a filter, the budget is guaranteed if a list of mechanisms, with the number of releases of each, is fixed before the
-    first result, the composition of the whole list meets the budget, and only mechanisms of this list are released. Earlier results
-    may then determine the sequence of the releases and an early end. The budget is **not** guaranteed if results select one of
-    several mechanisms, each of which meets the budget while all of them together do not: delta may then exceed that of the budget
-    (:ref:`an example <chosen-by-results>`). With a filter the budget is guaranteed even if the mechanisms, the data and the end
-    of the releases depend on earlier results. "gdp" admits as many Gaussian releases as a ledger without a filter, and refuses
-    mechanisms without a finite mu. Gaussian noise on a sample of the records has the same mu as on all records. "rdp" refuses
-    mechanisms whose Renyi divergence of this order is infinite.
+    Without a filter, fix a list of mechanisms before the first result, with the number of releases of each. The budget is
+    guaranteed if the composition of the whole list meets the budget, and only releases of this list are made. Earlier results may
+    determine the sequence of the releases and an early end. The budget is **not** guaranteed if results select one of several
+    mechanisms, each of which meets the budget while all of them together do not (:ref:`an example <chosen-by-results>`).
+
+    With a filter the budget is guaranteed even if the mechanisms, the data and the end of the releases depend on earlier results.
+    "gdp" admits as many Gaussian releases as a ledger without a filter. It charges noise on a sample of the records as much as
+    noise on all records, because mu is the same, and refuses mechanisms without a finite mu. "rdp" refuses mechanisms whose Renyi
+    divergence of this order is infinite.
 
     A saved ledger contains its version, its entries and their SHA-256. The hash detects a truncated or damaged file, and entries
     edited, removed or added by hand. It does **not** detect someone who computes the hash again (it has no key), a file replaced by
@@ -174,7 +177,7 @@ class Ledger:
 
     @property
     def order(self) -> float | None:
-        """The Renyi order of the divergences that are added, or None."""
+        """The Renyi order of the filter "rdp", otherwise None."""
         return None if self._filter is None else self._filter.order
 
     @property
@@ -184,10 +187,10 @@ class Ledger:
 
     @property
     def spent(self) -> float:
-        """The upper bound of eps of all entries at the delta of the budget; a guarantee for mechanisms that were fixed in advance.
+        """The upper bound of eps of all entries at the delta of the budget: a guarantee for mechanisms that were fixed in advance.
 
-        With a filter, this is the upper bound for all mechanisms with the same sum of costs. If results decide which mechanisms
-        are released, or when the releases end, only the whole budget is a guarantee (see the notes of the class).
+        With a filter, this upper bound follows from the sum of the costs. If results decide which mechanisms are released, or when
+        the releases end, only the whole budget is a guarantee (see the notes of the class).
         """
         if self._whole is None:
             return 0.0
@@ -230,8 +233,8 @@ class Ledger:
         Returns
         -------
         bool
-            True if the upper bound of delta at the eps of the budget is at most the delta of the budget. The bound is for the
-            composition; with a filter, it follows from the sum of the costs.
+            True if the upper bound of delta at the eps of the budget is at most the delta of the budget. This bound is that of the
+            composition or, with a filter, follows from the sum of the costs.
         """
         return self._holds(self._with((mechanism, times)), self._cost(mechanism, times))
 

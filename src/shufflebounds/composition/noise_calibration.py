@@ -28,8 +28,8 @@ def least_noise(
     Parameters
     ----------
     release : callable
-        A function of x > 0 that returns a profile, which must be more private for larger x: x may be a standard deviation or a
-        scale; if a mechanism has a budget, use the budget 1/x. For several mechanisms, use multiples of x:
+        A function of x > 0 that returns a profile, which must be more private for larger x. For example, x is a standard deviation
+        or a scale; if a mechanism has a budget, use the budget 1/x. For several mechanisms, use multiples of x:
         ``lambda x: GaussianMechanism(x).compose(LaplaceMechanism(3 * x))``.
     eps, delta : float
         Target privacy loss in nats, in (0, 1e4], and failure probability in (0, 1).
@@ -53,7 +53,7 @@ def least_noise(
         noise for which the exact delta meets the target.
 
     {raises}
-        Also what `release` raises at an x above `near`.
+        Also what `release` raises at `near` or above; below `near`, a ValueError counts as a missed target.
     TypeError
         If `release` is not callable, or returns no profile.
 

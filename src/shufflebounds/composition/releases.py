@@ -19,15 +19,16 @@ Protocol = TypeVar("Protocol", bound=PrivacyProfile)
 def calibrate_releases(calibrate: Callable[..., Protocol], releases: int, *, eps: float, delta: float) -> Protocol:
     """Return the protocol for each of several releases that are (eps, delta)-private together.
 
-    One release is calibrated to (eps', delta/releases), where eps' is the largest value up to eps, to a relative 1e-3, for which
-    the composition ``calibrate(eps=eps', delta=delta/releases).self_compose(releases)`` meets (eps, delta). If eps' = eps does,
-    which happens if eps is small in comparison with delta, it is calibrated to (eps, delta') with the largest such delta'.
+    One release is calibrated to (eps', delta/releases). Here eps' is, to a relative 1e-3, the largest value for which the
+    composition ``calibrate(eps=eps', delta=delta/releases).self_compose(releases)`` meets (eps, delta). If even eps' = eps meets
+    the target, as for an eps that is small in comparison with delta, one release is calibrated to (eps, delta') with the largest
+    delta' that meets it.
 
     Parameters
     ----------
     calibrate : callable
-        A function of `eps` and `delta`, given by name, that returns a protocol with at most this privacy loss in one release. A
-        larger eps must not make the protocol more private.
+        A function of the keyword arguments `eps` and `delta` that returns a protocol whose single release is (eps, delta)-private.
+        A larger eps must not make the protocol more private.
     releases : int
         Number of releases, 1 to 2**53. Their noise is independent. The input of each release may depend on the results of earlier
         releases; its protocol, and the number of releases, must not.
@@ -46,8 +47,9 @@ def calibrate_releases(calibrate: Callable[..., Protocol], releases: int, *, eps
 
     Examples
     --------
-    A year of monthly histograms of 200,000 people. The protocols of this library have the parameter `releases` instead, as in
-    ``ClearReports.calibrate(bins=20, releases=12, eps=1.0, delta=1e-9)``; this function is for calibrations of your own.
+    A year of monthly histograms of 200,000 people. For protocols of this library,
+    ``ClearReports.calibrate(bins=20, releases=12, eps=1.0, delta=1e-9)`` is shorter; this function is also for calibrations of your
+    own.
 
     >>> from functools import partial
     >>> from shufflebounds import composition, shuffle

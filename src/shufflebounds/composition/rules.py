@@ -49,11 +49,11 @@ def composition_delta(
 ) -> float | FloatArray:
     r"""The least delta for which a composition of (eps_i, delta_i)-private mechanisms is (eps_total, delta)-private.
 
-    .. math:: 1 - \prod_i (1-\delta_i)\,(1-\delta^*), \qquad
+    .. math:: \delta = 1 - (1-\delta^*) \prod_i (1-\delta_i), \qquad
         \delta^* = \mathbb{E} \max\bigl(0,\, 1 - e^{\varepsilon - L}\bigr),\quad L = \sum_i \pm\varepsilon_i
 
-    Here eps is `eps_total`. The signs in L are independent, and the i-th sign is plus with probability :math:`e^{\varepsilon_i}/(1
-    + e^{\varepsilon_i})`.
+    Here :math:`\varepsilon` is `eps_total`. The signs in L are independent, and the i-th sign is plus with probability
+    :math:`e^{\varepsilon_i}/(1 + e^{\varepsilon_i})`: L is the privacy loss of one randomized response with each budget.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def composition_delta(
 
     Examples
     --------
-    A hundred mechanisms of 0.1 each, and a mixture of budgets:
+    A hundred mechanisms with eps = 0.1, and a mixture of budgets:
 
     >>> from shufflebounds.composition import composition_delta
     >>> print(f"{composition_delta(0.1, 0.0, 4.7745675881, k=100):.6g}")
@@ -124,15 +124,16 @@ def composition_log_delta(
     -----
     The gap between the upper and the lower bound of log delta depends on the number of distinct budgets:
 
-    - The gap is about 1e-12, or a few ulp of log delta if that is larger, if the budgets can be divided into two halves with at
-      most 2**20 outcomes each. Examples are up to 1e10 mechanisms with one or two distinct budgets, up to 40 distinct budgets
-      once each, or four distinct budgets ten thousand times each. For more than 1e10 mechanisms with one or two distinct budgets
-      the gap is up to .02.
+    - The gap is about 1e-12, or a few ulp of log delta if that is larger, if the budgets can be divided into two halves, each with
+      at most 2**20 values of the sum of its losses. Examples are up to 1e10 mechanisms with one or two distinct budgets, up to 40
+      distinct budgets once each, or four distinct budgets ten thousand times each. For more than 1e10 mechanisms with one or two
+      distinct budgets the gap is up to .02.
     - Otherwise the losses are composed on a grid, and the gap is 1e-9 to 1e-3 (measured for up to 1000 distinct budgets, and for
-      three groups of a million mechanisms). It is larger for three or more groups of a billion mechanisms each whose budgets are
-      not multiples of one number. One call takes up to 8 s for 1000 distinct budgets, and 3 s for the three groups.
-    - If the grid would take more than 10 s (about 1250 distinct budgets, or 25 with more than 64 mechanisms each), the upper
-      bound is that of the best Renyi moment, and for the lower bound every budget is rounded down to one of two values.
+      three groups of a million mechanisms). It is larger for three or more groups of a billion mechanisms each if their budgets are
+      not multiples of one number. One call takes up to 8 s for 1000 distinct budgets, and 3 s for the three groups of a million.
+    - If the grid would take more than 10 s (from about 1250 distinct budgets on, or 25 with more than 64 mechanisms each), the
+      upper bound follows from the Renyi divergence of the best order, and for the lower bound every budget is rounded down to one
+      of two values.
 
     Examples
     --------
@@ -168,11 +169,10 @@ def compose_dp(
     eps, delta, k
         As in :func:`composition_delta`.
     slack : float
-        The additional failure probability s, in [0, 1), the limit of :math:`\delta^*` of :func:`composition_delta`; positive for
-        "advanced". "basic" does not use it.
+        The additional failure probability s, in [0, 1); positive for "advanced", and not used for "basic".
     method : {"optimal", "advanced", "basic"}
-        "optimal" is the smallest eps that holds for all mechanisms with these guarantees; "advanced" and "basic" are larger
-        closed forms.
+        "optimal" is the smallest eps that holds for all mechanisms with these guarantees, where :math:`\delta^*` is that of
+        :func:`composition_delta`. "advanced" and "basic" are larger closed forms.
 
     Returns
     -------
@@ -184,8 +184,8 @@ def compose_dp(
 
     Notes
     -----
-    "optimal": the upper bound of delta* was evaluated at the returned eps and is at most `slack`. The search ends at 1e6 nats;
-    the result is at most the smaller eps of "advanced" and "basic". "advanced" is Hoeffding's inequality for the loss of
+    "optimal": the upper bound of :math:`\delta^*` was evaluated at the returned eps and is at most `slack`. The search ends at 1e6
+    nats; the result is at most the smaller eps of "advanced" and "basic". "advanced" is Hoeffding's inequality for the loss of
     randomized responses, whose mean is eps tanh(eps/2); the published mean, eps (e^eps - 1), is about twice as large. For few
     mechanisms "advanced" returns a larger eps than "basic".
 
