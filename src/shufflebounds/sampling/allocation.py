@@ -338,13 +338,16 @@ class _EpochForms(OfMechanismForms):
 
 @dataclass(frozen=True)
 class AllocationPair(OfPresence, DominatingPair):
-    r"""The outputs of t steps, of which one uniformly random step used the record, against those of t steps without the record.
+    r"""The outputs of `steps` steps, of which one uniformly random step used the record, against those of steps without the record.
 
     .. math:: \bar P = \frac1t \sum_{i=1}^t Q^{i-1} P\, Q^{t-i}: \quad H_E(\bar P \| Q^t) =
-        \frac1t\, \mathrm{E} \Bigl(\sum_i L_i - t E\Bigr)_+ \;\text{(remove)}, \qquad H_E(Q^t \| \bar P) =
-        \frac{E}{t}\, \mathrm{E} \Bigl(\frac{t}{E} - \sum_i L_i\Bigr)_+ \;\text{(add)}.
+        \frac1t\, \mathbb{E} \Bigl(\sum_i L_i - t E\Bigr)_+ + p_\infty \;\text{(remove)}, \qquad H_E(Q^t \| \bar P) =
+        \frac{E}{t}\, \mathbb{E} \Bigl(\frac{t}{E} - \sum_i L_i\Bigr)_+ \;\text{(add)}.
 
-    The likelihood ratios :math:`L_i = dP/dQ` are independent under Q, and E = e^eps.
+    P and Q are the distributions of the output of a step with and without the record, t is `steps`, :math:`H_E` is the
+    hockey-stick divergence at :math:`E = e^\varepsilon`, and :math:`(x)_+ = \max(0, x)`. The expectations are over independent
+    outputs of distribution Q; :math:`L_i` is the likelihood ratio :math:`dP/dQ` of the output of step i. The number
+    :math:`p_\infty` is the mass of P on outputs that are impossible under Q, 0 for Gaussian and Laplace noise.
 
     Parameters
     ----------
@@ -358,19 +361,19 @@ class AllocationPair(OfPresence, DominatingPair):
 
     Notes
     -----
-    delta is exact up to numerical error. If a step has few outcomes, the combinations of how often each occurs are enumerated.
-    There may be up to 2**14 combinations, for example 16,383 steps of two outcomes or 179 steps of three.
+    The bounds of delta differ by numerical errors only. If a step has few outcomes, the numbers of steps with each outcome are
+    enumerated, up to 2**14 combinations: for example 16,383 steps of two outcomes or 179 steps of three.
 
-    Otherwise the distribution of the likelihood ratio :math:`L_i` of one step is moved to the points of a grid. For the upper
-    bound, the mass between two points is divided between them, which makes the ratio larger in the convex order. For the lower
-    bound, masses are merged at grid points, which makes it smaller. The distribution of the sum of the t ratios is a
-    convolution power by FFT, with a bound of its errors; it is exponentially tilted so that small probabilities are accurate.
-    The number of steps whose ratio is above the grid is enumerated. The relative gap of the bounds of delta is about 1e-3;
-    measured for sigma 0.5 to 1 and 1000 or 1e6 steps it is below 1e-2 down to delta = 1e-12.
+    Otherwise the distribution of :math:`L_i` is moved to the points of a grid. For the upper bound, the mass between two points is
+    divided between them, so that the expectation of no convex function of :math:`L_i` decreases. For the lower bound, masses are
+    merged at grid points, so that no such expectation increases. The distribution of :math:`\sum_i L_i` is a convolution power by
+    FFT, with a bound of its errors; exponential tilting makes small probabilities accurate. If some :math:`L_i` are above the grid,
+    their number is enumerated. The relative gap of the bounds of delta is about 1e-3; measured for sigma 0.5 to 1 and 1000 or 1e6
+    steps it is below 1e-2 down to delta = 1e-12.
 
     If the record is removed, the Renyi divergences of the whole orders 2 to 256 are exact: they follow from those of one step
-    (Feldman and Shenfeld 2025). The divergences of other orders follow from those of the nearest whole orders, or from samples of
-    delta. If the gap between the two bounds of a small delta is large, the upper bound is Chernoff's bound from these divergences.
+    (Feldman and Shenfeld 2025). Those of other orders are bounded by the nearest whole orders, or by values of delta at many eps.
+    If the two bounds of log delta differ by more than 1, the divergences of whole orders give a further upper bound, Chernoff's.
 
     Examples
     --------
@@ -489,8 +492,8 @@ class RandomAllocation(OfPresence):
     .. math:: \delta(\varepsilon) = \max\{H_E(\bar P \| Q^t),\; H_E(Q^t \| \bar P)\}, \qquad
         \bar P = \frac1t \sum_{i=1}^t Q^{i-1} P\, Q^{t-i}
 
-    This is the formula for one chosen step. P and Q are the output distributions of a step with and without the record, and
-    :math:`E = e^\varepsilon`.
+    This is the formula for one chosen step, with t = `steps`. P and Q are the output distributions of a step with and without the
+    record, and :math:`H_E` is the hockey-stick divergence at :math:`E = e^\varepsilon`.
 
     Parameters
     ----------
@@ -505,14 +508,16 @@ class RandomAllocation(OfPresence):
     -----
     Adjacency: **add or remove** one record. A step may depend on the outputs of earlier steps.
 
-    Both directions are exact for chosen = 1 (:class:`AllocationPair`), and for any `chosen` if the mechanism has few outcomes:
-    the numbers of steps with each outcome are enumerated. For other mechanisms and chosen = k > 1:
+    Delta of a removed and of an added record is exact for chosen = 1 (:class:`AllocationPair`), and for any `chosen` if the
+    mechanism has few outcomes: the numbers of steps with each outcome are enumerated. For other mechanisms and chosen = k > 1:
 
-    - The lower bound is that of tests of the sums :math:`\sum_i \log(1 + \lambda (L_i - 1))`, for several :math:`\lambda <
-      k/t`, where :math:`L_i` is the likelihood ratio of step i. These tests are also used for compositions of several epochs.
-    - The upper bound is that of k epochs of floor(t/k) steps with one chosen step each (Feldman, Shenfeld 2025).
-    - For a removed record there is a second upper bound, by a sum over the steps. One epoch uses the smaller bound, a composition
-      of several epochs the bound of k epochs.
+    - The lower bound is delta of the best of several tests. A test compares :math:`\sum_i \log(1 + \lambda (L_i - 1))` with a
+      threshold, where :math:`L_i` is the likelihood ratio :math:`dP/dQ` of the output of step i, and :math:`\lambda < k/t`. These
+      tests are also used for compositions of several epochs.
+    - One upper bound is that of k blocks of floor(t/k) steps with one chosen step each (Feldman, Shenfeld 2025).
+    - For a removed record there is a second upper bound, from a product with one factor for each step, which bounds the likelihood
+      ratio of the epoch except for rare outputs. One epoch uses the smaller bound, a composition of several epochs the bound by
+      blocks.
 
     :doc:`/theorems/random-allocation` has the proofs.
 

@@ -66,13 +66,15 @@ class SampledPair(_Sampled, DominatingPair):
     .. math:: H_E((1-q) Q + q P \| Q) = q\, H_{1 + (E-1)/q}(P \| Q) \quad \text{(remove)}, \qquad
         H_E(Q \| (1-q) Q + q P) = (1 - E(1-q))_+\, H_{E q/(1 - E(1-q))}(Q \| P) \quad \text{(add)}
 
-    Here :math:`E = e^\varepsilon`; P is the distribution of the output with the record, Q without it.
+    Here P and Q are the distributions of the output with and without the record, q is `rate`, :math:`(x)_+ = \max(0, x)`, and
+    :math:`H_E` is the hockey-stick divergence at :math:`E = e^\varepsilon`.
 
     Parameters
     ----------
     mechanism : PrivacyProfile
-        The mechanism on the sampled records; its delta is the hockey-stick divergence of (P, Q). If it has different guarantees for
-        a removed and for an added record, such as a sampled mechanism, the one of the same direction is used.
+        The mechanism on the sampled records; its delta is the hockey-stick divergence of (P, Q). If the mechanism has different
+        guarantees for a removed and for an added record, because it is itself sampled for example, the guarantee of the same
+        direction is used.
     rate : float
         The probability q that the record is sampled, in [1e-100, 1].
     removed : bool
@@ -80,10 +82,9 @@ class SampledPair(_Sampled, DominatingPair):
 
     Notes
     -----
-    delta is exact if the mechanism has one dominating pair. If delta of the mechanism is a maximum over several pairs, delta of
-    the sampled mechanism is the maximum over the sampled pairs. The same holds for the trade-off function, mu and the Renyi
-    divergences if :meth:`pairs` of the mechanism lists the pairs. The lower bound of a composition composes each pair with
-    itself.
+    Delta is exact if the mechanism has one dominating pair. If delta of the mechanism is a maximum over several pairs, delta of the
+    sampled mechanism is the maximum over the sampled pairs. The same holds for the trade-off function, mu and the Renyi divergences
+    if :meth:`pairs` of the mechanism lists the pairs. The lower bound of a composition uses the same pair in every release.
 
     Examples
     --------
@@ -283,7 +284,8 @@ class Subsampled(_Sampled):
 
     .. math:: \delta(\varepsilon) = \max\{H_E((1-q) Q + q P \| Q),\; H_E(Q \| (1-q) Q + q P)\}, \qquad E = e^\varepsilon
 
-    P is the distribution of the output with the record, Q without it. Made by ``mechanism.subsampled(rate)``.
+    P and Q are the distributions of the output with and without the record, and :math:`H_E` is the hockey-stick divergence. Made by
+    ``mechanism.subsampled(rate)``.
 
     Parameters
     ----------
@@ -296,10 +298,10 @@ class Subsampled(_Sampled):
 
     Notes
     -----
-    Adjacency: **add or remove** one record. Delta of both directions, remove and add, is exact (:class:`SampledPair`). In all
-    releases of a composition the same dataset of the two contains the record. So a composition is computed once with every release
-    in the direction "remove" and once with every release in the direction "add", and the larger result is returned. A step of
-    DP-SGD with noise multiplier sigma is ``GaussianMechanism(sigma).subsampled(rate)``.
+    Adjacency: **add or remove** one record. Delta of both directions, remove and add, is exact (:class:`SampledPair`). One of the
+    two datasets has the record in all releases of a composition. So a composition is computed once with every release in the
+    direction "remove" and once with every release in the direction "add", and the larger result is returned. A step of DP-SGD with
+    noise multiplier sigma is ``GaussianMechanism(sigma).subsampled(rate)``.
 
     References
     ----------

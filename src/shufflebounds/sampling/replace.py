@@ -33,6 +33,8 @@ class ReplaceOne(PrivacyProfile):
     .. math:: \delta(\varepsilon) \le \min_{0 \le t \le \varepsilon}
         \delta_{\text{remove}}(t) + e^t\, \delta_{\text{add}}(\varepsilon - t)
 
+    The two functions on the right are delta of `profile` for a removed and for an added record.
+
     Parameters
     ----------
     profile : PrivacyProfile
@@ -43,17 +45,17 @@ class ReplaceOne(PrivacyProfile):
     -----
     Adjacency: **replace** one record. For Gaussian, Laplace, discrete Gaussian and unbounded geometric noise on Poisson samples,
     and compositions of them, the worst case is known: the record contributes +Delta before and -Delta after the replacement in
-    every release, where Delta is the sensitivity (proof: ``sampling/_opposite.py``). The upper and the lower bound are those of
-    this case; their gap is below a relative 1e-3 of eps, and delta of one release of whole-number noise is exact.
+    every release, where Delta is the sensitivity (proof: ``sampling/_opposite.py``). Both bounds are those of this case. Their
+    relative gap in eps is below 1e-3, and delta of one release of discrete Gaussian or geometric noise is exact.
 
     For randomized response, k-ary response and matrices of up to four inputs on Poisson samples, all pairs of values of the record
-    and all fixed values of an absent record are enumerated. One release is exact. In a composition each release may have another
-    pair of values.
+    are enumerated, and all fixed values that the mechanism may use for an absent record. Delta of one release is exact. In a
+    composition each release may have another pair of values.
 
-    For other profiles the lower bound is that of replacing a record by one that contributes nothing, such as 0 in a sum, or the
-    reverse: the larger of removal and addition. The upper bound of eps is often about twice eps of a removal, and less if delta is
-    due to rare large losses; no smaller bound holds for every mechanism. Noise without sampling has the guarantee of the noise at
-    twice the sensitivity.
+    For noise without sampling, the guarantee is that of the noise at twice the sensitivity. For other profiles the upper bound is
+    the formula above; no smaller bound holds for every mechanism. Its eps is often about twice eps of a removal, and less if delta
+    is due to rare large losses. The lower bound is the larger one of removal and addition: the new or the old record may contribute
+    nothing, such as 0 in a sum.
 
     References
     ----------
@@ -85,7 +87,7 @@ class ReplaceOne(PrivacyProfile):
 
     @property
     def theorem(self) -> str:  # type: ignore[override]
-        """What is proven for the upper bound: that of the worst pair of values if this pair is known."""
+        """What is proven for the upper bound; if the worst pair of values of the record is known, its bound is used."""
         worst = "" if self._known is None else "the worst pair of values of the record, or "
         return f"{worst}a removal followed by an addition (group privacy of two steps)"
 

@@ -117,15 +117,18 @@ class ShuffledBatches(PrivacyProfile):
         + (h + e^\varepsilon - 1)\, D(c, B), \qquad N = \lfloor T/c \rfloor
 
     Each step publishes the sum of the vectors of its batch, each at most `noise.sensitivity` long, plus Gaussian noise. The
-    terms of the bound are:
+    *target* is the record in which the two datasets differ. The *weight* of a batch is the mean, over its B records, of the
+    likelihood ratio of the output of the target's step if this record were in the target's place. The proof replaces weights above
+    c by c. In the bound
 
-    - h is delta of one step.
-    - :math:`X^*` is larger in the convex order than :math:`(R_a - e^\varepsilon R_0)/R_w` with :math:`R_w = N(w, \sigma^2 I)`,
-      for every vector a of the target and every vector w of another record.
-    - The proof exchanges the target with a random record, so that each record may have the target's place in the first step.
-      D(c, B) bounds how much the output of this step reveals about the record in this place.
+    - h is delta of one step at eps.
+    - The variables :math:`X^*_i` are independent copies of a variable that is larger in the convex order than
+      :math:`(R_a - e^\varepsilon R_0)/R_w` under :math:`R_w = N(w, \sigma^2 I)`, for every vector a of the target and every vector
+      w of another record.
+    - D(c, B) bounds the mean excess of a weight over c; it decreases in c.
 
-    For large T a second bound, which compares the first k steps with the other steps, is smaller.
+    For large T a second bound is smaller; its weights use the outputs of k < T steps, one of which has the target. Theorem and
+    proof: :doc:`/theorems/shuffled-batches`.
 
     Parameters
     ----------
@@ -142,11 +145,11 @@ class ShuffledBatches(PrivacyProfile):
     holds for every dataset, every dimension and both directions, and for **adaptive** vectors: each may depend on its record and on
     all earlier outputs, but on no other record. So the bound covers gradients that are clipped one by one, but not batch
     normalisation. All batches are full. ``self_compose(k)`` stands for k epochs with independent shuffles; batches that stay the
-    same in every epoch are not covered. The proof is in docs/theorems/shuffled-batches.
+    same in every epoch are not covered.
 
-    The lower bound is delta of a dataset in which the vectors of all other records are opposite to the target's vector (Chua et
-    al. 2024), with outputs rounded to 500 cells. In eight cases with sensitivity/sigma <= 5 the cells lowered log delta by less
-    than 0.007, and for sensitivity/sigma = 10 by 0.015. For sensitivity/sigma above 10 the lower bound is that for 10.
+    The lower bound is delta of a dataset in which the vectors of all other records are opposite to the target's vector (Chua et al.
+    2024), with outputs rounded to 500 cells. The rounding lowered log delta by less than 0.007 in eight cases with
+    sensitivity/sigma <= 5, and by 0.015 for sensitivity/sigma = 10. For sensitivity/sigma above 10 the lower bound is that for 10.
 
     For given T, the ratio of the upper to the lower bound of eps is smallest for large B. For T from 1e4 to 1e6, B = 1e4 and
     delta = 1e-5 this ratio is 1.2 to 1.3 for sigma = 2 and 4. As T increases to infinity and delta falls faster than 1/sqrt(T),

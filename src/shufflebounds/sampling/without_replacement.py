@@ -74,21 +74,22 @@ class WithoutReplacement(OfMechanism):
 
     Notes
     -----
-    Adjacency: **replace** one record. The formula, in which :math:`\delta_M` is delta of the mechanism on the batch, is the
-    upper bound. No smaller bound is valid for every mechanism with the same :math:`\delta_M`: a mechanism whose output also
-    states whether the record is in the batch attains it for at least one direction, (D, D') or (D', D). The lower bound is
-    that of such a mechanism. The upper bound of a composition uses for each release, at each real eps, the larger divergence
-    of the two directions.
+    Adjacency: **replace** one record. The upper bound is the formula, in which :math:`\delta_M` is delta of the mechanism on the
+    batch. No smaller bound is valid for every mechanism with the same :math:`\delta_M`: a mechanism whose output also states
+    whether the record is in the batch attains it for at least one order of the two neighbouring datasets. The lower bound is that
+    of such a mechanism. The upper bound of a composition uses for each release, at each real eps, the larger divergence of the two
+    orders.
 
     *Tightness of compositions.* If the mechanism has one symmetric pair, the lower bound of a composition is that of another
-    mechanism, which nearly attains the formula in both directions. Its construction has three steps:
+    mechanism, which nearly attains the formula in both orders. In the construction of this mechanism :math:`H_E` is the
+    hockey-stick divergence:
 
     1. Let P and Q be the distributions of the output for a batch with one or the other record, and R that for a batch with
        neither record. For E > 1, the divergence of the sampled mechanism is :math:`H_E((1-\gamma) R + \gamma P \| (1-\gamma) R
        + \gamma Q) = \gamma H_F(P \| (1-w) R + w Q)`, where :math:`F = 1 + (E-1)/\gamma` and w = E/F.
-    2. This divergence equals the bound :math:`\gamma H_F(P \| Q)` if R = Q wherever P > Q. For the other direction the condition
-       is R = P wherever Q > P. Both conditions hold if R = min(P, Q) wherever P and Q differ, and the rest of the mass of R is
-       where P = Q.
+    2. This divergence equals the bound :math:`\gamma H_F(P \| Q)` if R = Q wherever P > Q. For the other order of P and Q the
+       condition is R = P wherever Q > P. Both conditions hold if R = min(P, Q) wherever P and Q differ, and the rest of the mass of
+       R is where P = Q.
     3. A mechanism with these P, Q and R has a delta of at most :math:`\delta_M` if :math:`H_F(R \| P) \le \delta_M(\ln F)`. If
        P = Q nowhere, as for Gaussian noise, no R satisfies this for all E. So outcomes with losses between -c and c, for a
        small c, are first merged into one.
