@@ -76,7 +76,7 @@ log_betainc = ufunc_of_blocks(<void *> block_log_betainc, document(
     "log_betainc(a, b, x)", "Log of the regularized incomplete beta function, log I_x(a, b).",
     BETA_ARGUMENTS,
     "log_betaincc, nbinom_logcdf", "log_betainc(50.0, 2000.5, 1e-3):.8f", "-115.16104885",
-    "Relative error about 1e-13, or some ulp of the logarithm: the header of ``_core/_beta.pyx`` has the table."))
+    "The relative error is about 1e-13, or a few ulp of the logarithm (table in the header of ``_core/_beta.pyx``)."))
 
 
 cdef void block_log_betaincc(int level, const double *const *x, double *value, Py_ssize_t count) noexcept nogil:
@@ -87,8 +87,8 @@ log_betaincc = ufunc_of_blocks(<void *> block_log_betaincc, document(
     "log_betaincc(a, b, x)", "Log of the complement of the regularized incomplete beta function, log(1 - I_x(a, b)).",
     BETA_ARGUMENTS,
     "log_betainc, nbinom_logsf", "log_betaincc(0.5, 2000.5, 0.75):.8f", "-2777.51111528",
-    "Relative error about 1e-13, or some ulp of the logarithm: the header of ``_core/_beta.pyx`` has the "
-    "table. 1 - x is never rounded."))
+    "The relative error is about 1e-13, or a few ulp of the logarithm (table in the header of ``_core/_beta.pyx``). "
+    "The difference 1 - x is never rounded."))
 
 cdef dict NBINOM_ARGUMENTS = {
     "r": "Number of successes waited for, any real number in (0, 1e100].",

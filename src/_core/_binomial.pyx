@@ -89,7 +89,7 @@ binom_logpmf = ufunc_of_blocks(<void *> block_logpmf, document(
     "binom_logpmf(k, n, p)", "Log of the probability of exactly k successes, X ~ Bin(n, p).",
     {"k": "Number of successes; -inf where it is not an integer in 0..n.", **BINOM_ARGUMENTS},
     "binom_logcdf, binom_logsf", "binom_logpmf(1, 10**15, 1e-12):.8f", "-993.09224472",
-    "Loader's sum of deviances, in double-double arithmetic where they are large: no term cancels another, at any n and p."))
+    "The logarithm is Loader's sum of deviances, in double-double arithmetic where they are large. No term cancels another."))
 
 cdef void block_logcdf(int level, const double *const *x, double *value, Py_ssize_t count) noexcept nogil:
     tails_block(level, TAILS_BINOMIAL, x, value, count, 0, checked_binom_logcdf)
@@ -103,8 +103,8 @@ binom_logcdf = ufunc_of_blocks(<void *> block_logcdf, document(
     "binom_logcdf(k, n, p)", "Log of the probability of at most k successes, X ~ Bin(n, p).",
     {"k": "Number of successes, any real number; its floor counts.", **BINOM_ARGUMENTS},
     "binom_logpmf, binom_logsf", "binom_logcdf(1, 10**15, 1e-12):.8f", "-993.09124522",
-    "The smaller of the two tails is computed, by a uniform expansion near the mode, a continued fraction or "
-    "a positive series elsewhere; the other is 1 minus it. The relative error is small however small the probability is."))
+    "The smaller one of the two tails is computed, by a uniform expansion near the mode, and by a continued fraction or a positive "
+    "series elsewhere; the larger one is 1 minus the smaller one. The relative error is small, however small the probability is."))
 
 binom_logsf = ufunc_of_blocks(<void *> block_logsf, document(
     "binom_logsf(k, n, p)", "Log of the probability of more than k successes, X ~ Bin(n, p).",

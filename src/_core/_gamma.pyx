@@ -79,8 +79,8 @@ log_gammainc = ufunc_of_blocks(<void *> block_log_gammainc, document(
     "log_gammainc(a, x)", "Log of the regularized lower incomplete gamma function, log P(a, x).",
     {"a": "Shape, in [0, 1e270] or inf, not both infinite; P(0, x) is 1 for x > 0, and P(0, 0) is 0.", **GAMMA_ARGUMENTS},
     "log_gammaincc, poisson_logsf", "log_gammainc(1000.0, 10.0):.9f", "-3619.533045351",
-    "Relative error of P about 1e-14, or some ulp of its logarithm: the header of ``_core/_gamma.pyx`` has "
-    "the table. The name is that of ``scipy.special.gammainc``, which underflows."))
+    "The relative error of P is about 1e-14, or a few ulp of its logarithm (table in the header of ``_core/_gamma.pyx``). "
+    "``scipy.special.gammainc`` returns P itself, which underflows."))
 
 
 cdef double three_log_gammaincc(double a, double x, double unused) noexcept nogil:

@@ -19,8 +19,8 @@ def get_include() -> str:
     """Return the folder of the C headers.
 
     ``shufflebounds.h`` declares the functions of the C library (:func:`get_library`), for programs without Python.
-    ``shufflebounds_python.h`` declares the functions of ``cython_tails``, for extensions of Python in C. Such an extension links no
-    library.
+    ``shufflebounds_python.h`` declares the functions of ``cython_tails``, for extensions of Python in C. Such an extension need not
+    be linked with a library.
 
     Returns
     -------

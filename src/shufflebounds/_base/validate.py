@@ -26,7 +26,7 @@ _quiet: ContextVar[bool] = ContextVar("shufflebounds_quiet", default=False)
 
 
 class InfeasibleError(ValueError):
-    """Error: no parameters in range meet the target. The message names the closest guarantee that is possible."""
+    """No parameters in range meet the target, or a computation would need too much time or memory; the message states the limit."""
 
     # Errors and pickles show the public name.
     __module__ = "shufflebounds"

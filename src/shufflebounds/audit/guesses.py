@@ -194,15 +194,15 @@ def one_run(
         \beta = \Pr[\mathrm{Bin}(r, q) \ge v], \quad b = \Pr[\mathrm{Bin}(r, q) = v], \quad q = \frac{1}{1 + e^{-\varepsilon}}
 
     Each canary is part of the data with probability 1/2, independently. From the output a rule guesses which canaries are part of
-    the data.
+    the data. The claim that the program is (eps, delta)-private has the p-value p; it is refuted if p is at most 1 - confidence.
 
     Parameters
     ----------
     right : int
         Number v of right guesses.
     guesses : int
-        Number r of guesses that the rule makes, or can make at most, 1 to 2**53; it must be fixed before the run. Example of a
-        rule with 100 guesses: "in" for the 50 canaries with the highest scores, "out" for the 50 with the lowest ones.
+        Number r of guesses that the rule makes, or can make at most, 1 to 2**53; r must be fixed before the run. Example of a rule
+        with 100 guesses: "in" for the 50 canaries with the highest scores, "out" for the 50 with the lowest ones.
     canaries : int, optional
         Number m of canaries, including those without a guess; `guesses` by default.
     confidence : float
@@ -216,8 +216,8 @@ def one_run(
     Returns
     -------
     Refuted
-        The refuted claims. The p-value for a pair (eps, delta) is exact: a mechanism attains it. The p-value for a profile is the
-        smallest certified upper bound that was found.
+        The refuted claims. The p-value of a pair (eps, delta) is exact: some (eps, delta)-private program and rule have v or more
+        right guesses with the probability p. The p-value of a profile is the smallest upper bound that was found.
 
     {raises: If not right <= guesses <= canaries, or an argument lies outside its range.}
 
@@ -227,8 +227,8 @@ def one_run(
 
     Notes
     -----
-    Theorem and proofs: docs/theorems/one-run-audit. For a profile, p is computed at each eps with delta(eps). For up to 1e5
-    guesses and p-values above 1e-6, a linear program combines several eps, which may give a smaller p-value.
+    Theorem and proofs: :doc:`/theorems/one-run-audit`. For a profile, p is computed for (eps, delta(eps)) at many eps. For up to
+    1e5 guesses and p-values above 1e-6, a linear program combines several eps, which may give a smaller p-value.
 
     References
     ----------
@@ -253,7 +253,7 @@ def one_run(
 @explained
 @with_passages
 def canaries(right: int, eps: ArrayLike, *, rates: ArrayLike = 0.5) -> float:
-    r"""Return the log of the p-value of v right guesses about canaries with different guarantees, for delta = 0.
+    r"""Return log p, where p is the p-value of v right guesses about canaries with different guarantees, for delta = 0.
 
     .. math:: p = \Pr\Bigl[\sum_i \mathrm{Ber}(q_i) \ge v\Bigr], \qquad q_i = \frac{1}{1 + e^{-\varepsilon_i} (1 - \pi_i)/\pi_i}
 
@@ -270,7 +270,7 @@ def canaries(right: int, eps: ArrayLike, *, rates: ArrayLike = 0.5) -> float:
     Returns
     -------
     float
-        Natural logarithm of the p-value, rounded up. For rates of 1/2 it is exact; otherwise it is an upper bound. The number of
+        Natural logarithm of p, rounded up. If all rates are 1/2, p is the exact p-value, otherwise an upper bound. The number of
         guesses may depend on the output.
 
     {raises: If `right` exceeds the number of guesses, or an argument lies outside its range.}

@@ -46,17 +46,18 @@ def program(
     protocol : PrivacyProfile
         The protocol that the program is meant to implement. It chooses the score; :meth:`Refuted.p_value` tests its guarantee.
     data, neighbour : array_like
-        The two datasets (the values of all users), as arguments of `run`. If their lengths are equal, they must differ in one
-        user ("replace-one"); otherwise one of them must have one user more ("add-remove"). Whether they are neighbours in the sense
-        of the tested claim is not checked: two numbers, for example, may differ by at most the claim's sensitivity.
+        The two datasets (the values of all users), as arguments of `run`. If their lengths are equal, they must differ in one user
+        ("replace-one"); otherwise one of them must have one user more ("add-remove"). Other conditions of the tested claim are not
+        checked, for example that two numbers differ by at most the sensitivity.
     runs : int
-        Number of runs on each dataset, 10 to 10**7. A tenth of this number and 10 further runs are pilot runs, which choose the
-        thresholds and do not count.
+        Number of runs on each dataset that count, 10 to 10**7. Before them, runs/10 + 10 pilot runs on each dataset choose the
+        thresholds.
     {rng}
     score : callable, optional
-        A function of the output that returns a number, which should be larger for outputs on `neighbour`. By default the score of
-        a number is the number itself, and the score of counts is the estimated number of users in one of the two bins in which the
-        datasets differ, minus that in the other.
+        A function of the output that returns a number, which should be larger for outputs on `neighbour`. By default the score of a
+        number is the number itself. The default score of counts is the estimated number of users in the bin that has one user more
+        in `neighbour`, minus that in the bin that has one user more in `data`; for a randomizer with a `matrix`, it is the
+        log-likelihood ratio to first order.
     confidence : float
         Probability in (0, 1) that no true claim is refuted.
     log_alpha : float, optional
@@ -65,9 +66,9 @@ def program(
     Returns
     -------
     Refuted
-        The refuted claims. There is one test for each of up to 40 thresholds of the score and each direction (which of the two
-        datasets comes first). A test uses the numbers of runs on `data` and on `neighbour` whose score is at least the threshold,
-        and the product of their p-values (``test="product"`` of :func:`decisions`).
+        The refuted claims. There is one test for each of up to 40 thresholds of the score and for each order of the two datasets. A
+        test uses the numbers of runs on `data` and on `neighbour` whose score is at least the threshold, and the product of their
+        p-values (``test="product"`` of :func:`decisions`).
 
     Raises
     ------
@@ -78,9 +79,8 @@ def program(
 
     Notes
     -----
-    For a sum of bits, with or without noise, the default score is the Neyman-Pearson statistic: the likelihood ratio is monotone in
-    the sum. For histograms, the difference of the counts of two bins is close to the Neyman-Pearson statistic. The audit is valid
-    for every score.
+    The audit is valid for every score. For a sum of bits, with or without noise, the default score is the best one, because the
+    likelihood ratio is monotone in the sum; for histograms it is close to the best one.
 
     A program that passes may still be wrong: test several pairs of datasets, among them the worst one of the protocol, and divide
     the error probability by the number of pairs.

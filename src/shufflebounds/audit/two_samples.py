@@ -202,11 +202,12 @@ def decisions(
 ) -> Refuted:
     r"""Return the claims that an attack refutes if it hit x of n times on a dataset D, and y of m times on its neighbour D'.
 
-    .. math:: \varepsilon = \log\frac{l - \delta}{u}, \qquad \mu = \Phi^{-1}(l) - \Phi^{-1}(u)
+    .. math:: \varepsilon = \max\Bigl\{\log\frac{l - \delta}{u},\; \log\frac{1 - u - \delta}{1 - l}\Bigr\}, \qquad
+        \mu = \Phi^{-1}(l) - \Phi^{-1}(u)
 
-    Here l is the lower confidence limit of the rate of hits on D, and u the upper confidence limit of the rate of hits on D'.
-    Each limit has half of the error probability 1 - confidence. The complementary decision, "no hit", gives a second eps in the
-    same way; the result is the larger one.
+    Every smaller eps, and every smaller mu, is refuted. Here l is the lower confidence limit of the rate of hits on D, and u the
+    upper confidence limit of the rate of hits on D'. Each limit has half of the error probability 1 - confidence. The second
+    logarithm is the first one for misses instead of hits: their rate is at least 1 - u on D', and at most 1 - l on D.
 
     Parameters
     ----------
@@ -219,9 +220,10 @@ def decisions(
     log_alpha : float, optional
         In place of `confidence`, for error probabilities below 1e-16: the natural logarithm of 1 - confidence, in [-1e5, 0).
     test : {"box", "product"}
-        The test must be chosen before the data. "box": the confidence limits l and u. "product": the product s of the p-values of
-        x and of y, maximized over the error rates that the claim allows, has the p-value :math:`s (1 - \log s)`. Neither test is
-        always the stronger one; "product" is stronger at high confidence.
+        The test, which must be chosen before the data are seen. "box": the confidence limits l and u. "product": let s be the
+        product of the p-values of x and of y, maximized over the pairs of hit rates on D and on D' that the claim allows; the
+        p-value of the claim is :math:`s (1 - \log s)`. Neither test is always the stronger one; "product" is stronger at high
+        confidence.
     relation : {"replace-one", "add-remove"}, optional
         How D' differs from D. If stated, claims about the other relation raise ValueError.
 
@@ -265,8 +267,9 @@ def scores(
 ) -> Refuted:
     """Return the claims that an attack refutes by its scores in runs on a dataset and in runs on its neighbour.
 
-    Every threshold t makes a decision, score >= t. The confidence limits hold for all thresholds, both directions (which of the two
-    datasets comes first) and both decisions together, so the largest eps needs no further correction.
+    Every threshold t makes a decision as in :func:`decisions`: a run is a hit if its score is at least t. The confidence limits
+    hold together for all thresholds, for hits and for misses, and for both orders, (D, D') and (D', D). So the result is the
+    largest eps.
 
     Parameters
     ----------
@@ -291,10 +294,10 @@ def scores(
 
     Notes
     -----
-    There are four families of limits: lower and upper limits for each of the two samples. If all thresholds are used, the error
-    probability of a single limit is the largest one for which all limits hold together with the stated confidence. This error
-    probability is computed by a recursion with positive terms, in up to 3 s for 3000 scores, and cached. With T chosen
-    thresholds, the error probability of a single limit is (1 - confidence)/(4T).
+    Each of the two samples has a lower and an upper limit at every threshold. With T chosen thresholds, the error probability of a
+    single limit is (1 - confidence)/(4T). If all thresholds are used, the error probability of a single limit is the largest one
+    for which all limits hold together with the stated confidence. This error probability is computed by a recursion with positive
+    terms, in up to 3 s for 3000 scores, and cached.
 
     Examples
     --------

@@ -146,7 +146,8 @@ class AccountingProfile(PrivacyProfile):
 
     .. math:: \delta(\varepsilon) = \max_{\text{directions}} \; p_\infty + \sum_{l > \varepsilon} (1 - e^{\varepsilon - l})\, p_l
 
-    Here :math:`p_l` is the probability of the privacy loss l, and :math:`p_\infty` that of an infinite loss.
+    Here :math:`p_l` is the probability of the privacy loss l, and :math:`p_\infty` that of an infinite loss. The directions are
+    those of the parameter `directions`.
 
     Parameters
     ----------
@@ -160,17 +161,18 @@ class AccountingProfile(PrivacyProfile):
 
     Notes
     -----
-    The delta of the given distribution lies between the lower and the upper bound. Whether this delta is a bound for a mechanism
-    depends on how the distribution was made: with ``pessimistic_estimate=True`` it is an upper bound.
+    Delta of the given distribution lies between the lower and the upper bound. If the distribution was made with
+    ``pessimistic_estimate=True``, its delta is an upper bound for the mechanism.
 
     As in dp-accounting, a composition is computed once with the direction "remove" in all releases and once with the direction
-    "add", and the larger delta is the result. The releases of a symmetric distribution have one direction, that of its losses.
+    "add", and the larger delta is the result. For a symmetric distribution there is one computation, with its losses in all
+    releases.
 
-    dp-accounting rounds the losses of each direction to a grid. So the two directions are not the two orders of one pair of
-    distributions. The trade-off function and mu, also those of compositions, follow from delta at eps >= 0, which holds for both
-    orders. If the grid is coarse, delta near eps = 0 need not be that of any pair. Then delta of the lower bound of the trade-off
-    function is at least that of the import, and the upper bound is the function by the formula of :meth:`tradeoff`. The Renyi
-    divergence is :math:`\max_{\text{directions}} \log(\sum_l p_l\, e^{(a-1) l})/(a-1)`, or 0 if this is negative.
+    dp-accounting rounds the losses of each direction to a grid. So the two directions are not the orders (P, Q) and (Q, P) of one
+    pair of distributions. The trade-off function and mu, also those of compositions, follow by the formula of :meth:`tradeoff` from
+    delta at eps >= 0, which holds for both orders. If the grid is coarse, delta near eps = 0 need not be that of any pair; the
+    lower bound of the trade-off function may then have a larger delta than the import. The Renyi divergence is
+    :math:`\max_{\text{directions}} \log(\sum_l p_l\, e^{(a-1) l})/(a-1)`, or 0 if this is negative.
 
     References
     ----------
@@ -216,7 +218,7 @@ def from_dp_accounting(pld: Any) -> AccountingProfile:
     Returns
     -------
     AccountingProfile
-        Upper and lower bounds of the delta of `pld` at every eps, including values of delta as small as its smallest mass.
+        Upper and lower bounds of delta of `pld` at every eps, also for values as small as its smallest mass.
 
     {raises: If `pld` is not a privacy loss distribution, or has no mass.}
 

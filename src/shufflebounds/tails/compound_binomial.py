@@ -90,7 +90,7 @@ def compound_binom_logcdf(k: ArrayLike, first: int, log_weights: ArrayLike, p: f
 
 
 def compound_binom_logsf(k: ArrayLike, first: int, log_weights: ArrayLike, p: float) -> FloatArray | float:
-    r"""Logarithm of the survival function, :math:`\log \Pr[X > \lfloor k \rfloor]`; for all else see :func:`compound_binom_logcdf`.
+    r"""Logarithm of the survival function, :math:`\log \Pr[X > \lfloor k \rfloor]`; parameters as in :func:`compound_binom_logcdf`.
 
     Examples
     --------

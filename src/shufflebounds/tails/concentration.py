@@ -25,7 +25,7 @@ def chernoff_logsf(
     .. math:: -n\,\mathrm{KL}(k/n \,\|\, \mu) \;\text{(kl)}, \qquad -2n(k/n-\mu)^2 \;\text{(hoeffding)}, \qquad
         -\frac{n\mu e^2}{2+e},\; e = \frac{k}{n\mu} - 1 \;\text{(multiplicative)}
 
-    The bound is one of the probability of k **or more**, while the functions ``*_logsf`` return the probability of **more** than k.
+    This bounds the probability of k **or more**, while the functions ``binom_logsf`` etc. return that of **more** than k.
 
     Parameters
     ----------
@@ -109,13 +109,13 @@ def _deviance(x: FloatArray, m: FloatArray) -> FloatArray:
 
 @with_passages
 def bounded_difference_logsf(t: ArrayLike, widths: ArrayLike) -> float | FloatArray:
-    r"""Upper bound of :math:`\ln \Pr[f - \mathbb{E} f \ge t]` for a function of independent variables with bounded differences.
+    r"""Upper bound of :math:`\ln \Pr[f - \mathbb{E} f \ge t]` for a function f of independent variables with bounded differences.
 
     .. math:: -\frac{2 t^2}{\sum_i w_i^2}
 
-    The bound holds for sums of independent variables, each in an interval of length :math:`w_i` (Hoeffding); for any function that
-    changes by at most :math:`w_i` with its i-th argument (McDiarmid); and for martingales whose i-th step lies in an interval of
-    length :math:`w_i`, given the past (Azuma). A privacy loss in [-eps, eps] has width 2 eps.
+    The bound holds if f is a sum of independent variables, the i-th in an interval of length :math:`w_i` (Hoeffding); a function
+    that changes by at most :math:`w_i` with its i-th argument (McDiarmid); or the last value of a martingale whose i-th step lies,
+    given the past, in an interval of length :math:`w_i` (Azuma). A privacy loss in [-eps, eps] has width 2 eps.
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ class FrozenLaw(metaclass=Explaining):
         return float(self.ppf(0.5))
 
     def ppf(self, q: ArrayLike) -> FloatArray | float:
-        """Least k with Pr[X <= k] >= q, where q may have a relative rounding error of 1e-12.
+        """Least k with Pr[X <= k] >= q, up to a relative rounding error of 1e-12 in q.
 
         For q = 0, the least value of X minus 1.
 
@@ -128,7 +128,7 @@ class FrozenLaw(metaclass=Explaining):
         Parameters
         ----------
         func : callable, optional
-            The function f, which is called once with the array of all values over which is summed; the identity by default.
+            The function f, which is called once with the array of all values in the sum; the identity by default.
         lb, ub : float, optional
             Ends of the sum, both included; the support by default.
         conditional : bool
@@ -137,8 +137,8 @@ class FrozenLaw(metaclass=Explaining):
         Returns
         -------
         float
-            The sum over a finite range of values. Beyond either end of this range lies at most a fraction :math:`e^{-80}` of the
-            mass between lb and ub. The function f must be bounded there.
+            The sum over a finite range of values. At each end at most a fraction :math:`e^{-80}` of the mass between lb and ub is
+            omitted, so f must be bounded there.
 
         {raises: If the sum has more than 1e7 values or, if `conditional`, the range has no mass.}
         """
@@ -165,7 +165,7 @@ class FrozenLaw(metaclass=Explaining):
         return total / math.fsum(mass.tolist()) if conditional else total * math.exp(top)
 
     def rvs(self, size: int | tuple[int, ...] | None = None, rng: Any = None, *, random_state: Any = None) -> Any:
-        """Draw random values; `rng` is anything that numpy.random.default_rng takes, and `random_state` is an alias of it."""
+        """Draw random values; `rng`, also called `random_state`, is anything that numpy.random.default_rng takes."""
         if random_state is not None:
             if rng is not None:
                 raise ValueError(f"rng={rng!r} and random_state={random_state!r}: give one of the two")

@@ -101,7 +101,7 @@ class poisson_binom(FrozenLaw):
 
     Notes
     -----
-    The errors are those of :func:`poisson_binom_logsf`: relative to the probability, however small it is. A frozen
+    The errors are those of :func:`poisson_binom_logpmf`: relative to the probability, however small it is. A frozen
     ``scipy.stats.poisson_binom(p)`` has methods of the same names, but no correct digit in tails below 1e-16.
 
     Examples

@@ -100,9 +100,9 @@ def poisson_binom_logcdf(
 
     Notes
     -----
-    The method is that of `poisson_binom_logpmf`, which integrates a tilted characteristic function. One more factor, a geometric
-    series, adds up the probabilities of a tail. The smaller one of the two tails is computed, and the larger one as 1 minus the
-    smaller one.
+    The method is that of `poisson_binom_logpmf`, which integrates a tilted characteristic function. One more factor in the
+    integrand, a geometric series, adds up the probabilities of a tail. The smaller one of the two tails is computed, and the larger
+    one as 1 minus the smaller one.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def poisson_binom_logcdf(
 def poisson_binom_logsf(
     k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = None, *, threads: int = 1
 ) -> FloatArray | float:
-    r"""Logarithm of the survival function, :math:`\log \Pr[S > \lfloor k \rfloor]`; for all else see `poisson_binom_logcdf`.
+    r"""Logarithm of the survival function, :math:`\log \Pr[S > \lfloor k \rfloor]`; parameters as in `poisson_binom_logcdf`.
 
     Examples
     --------
@@ -132,9 +132,9 @@ def poisson_binom_logsf(
 def poisson_binom_window(
     p: ArrayLike, counts: ArrayLike | None = None, *, log_tail: float = -50.0, threads: int = 1
 ) -> tuple[int, FloatArray]:
-    r"""Log probabilities of a Poisson-binomial distribution on a range of values that has all but a given mass.
+    r"""Log probabilities of a Poisson-binomial distribution on a range of values outside of which there is little mass.
 
-    The window first, ..., last is the smallest range (up to one value at each end) with
+    The range first, ..., last has at most one value more at each end than the smallest one with
 
     .. math:: \Pr[S < \text{first}] \le e^{\text{log\_tail}}, \qquad \Pr[S > \text{last}] \le e^{\text{log\_tail}}.
 
@@ -150,7 +150,7 @@ def poisson_binom_window(
     Returns
     -------
     first : int
-        Least value in the window.
+        Least value in the range.
     logpmf : ndarray, shape (last - first + 1,)
         Natural logarithms of Pr[S = first], Pr[S = first + 1], ...; each probability has a small relative error.
 
