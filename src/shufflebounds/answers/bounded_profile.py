@@ -126,10 +126,9 @@ class BoundedProfile(Answering):
         Returns
         -------
         str
-            Lines with the mechanism or the releases, the two bounds of log delta and the method. For each bound they state whether
-            the bound is proved, and the claims on which it rests. If there are several methods for a bound, as for a shuffled
-            randomizer or a composition, an indented line for each method gives its log delta, or the reason why it was not
-            computed.
+            Lines with the mechanism or the releases, the two bounds of log delta and the method; then, for each bound, whether it
+            is proved and the claims on which it rests. If there are several methods for a bound, an indented line for each gives
+            its log delta, or the reason why it was not computed.
 
         {raises: If `eps` is negative or not finite.}
 
@@ -269,9 +268,9 @@ class BoundedProfile(Answering):
         -----
         A bracketing search finds the eps at which the bound of delta equals `delta`. It interpolates the square root of -log delta,
         which is nearly linear in eps. Steps in the conservative direction follow, until the evaluated bound of delta satisfies the
-        inequality stated for `bound`. If `delta` is an array, the search for one entry starts from the results for other entries.
-        The result for an entry may differ from that of a call with this entry alone by the tolerance of the search: a relative
-        1e-13, or more where the bounds have a gap (1e-4 times the `rtol` of a composition).
+        inequality stated for `bound`. An entry of an array `delta` may have another result than in a call with this entry alone,
+        within the tolerance of the search: a relative 1e-13, or more where the bounds have a gap (1e-4 times the `rtol` of a
+        composition).
         """
         upper = _validate.upper_side(bound)
         try:

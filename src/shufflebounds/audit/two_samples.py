@@ -296,8 +296,7 @@ def scores(
     -----
     Each of the two samples has a lower and an upper limit at every threshold. With T chosen thresholds, the error probability of a
     single limit is (1 - confidence)/(4T). If all thresholds are used, the error probability of a single limit is the largest one
-    for which all limits hold together with the stated confidence. This error probability is computed by a recursion with positive
-    terms, in up to 3 s for 3000 scores, and cached.
+    for which all limits hold together with the stated confidence. Its computation takes up to 3 s for 3000 scores.
 
     Examples
     --------

@@ -101,7 +101,7 @@ def zcdp_to_dp(rho: float, *, delta: float | None = None, eps: float | None = No
 
     .. math:: \varepsilon = \min_{a > 1}\; \xi + \rho a + \ln\Bigl(1 - \frac1a\Bigr) - \frac{\ln\delta + \ln a}{a-1}
 
-    This privacy means that the Renyi divergence of every order a > 1 is at most :math:`\xi + \rho a`.
+    Such privacy means that the Renyi divergence of every order a > 1 is at most :math:`\xi + \rho a`.
 
     Parameters
     ----------
@@ -125,10 +125,9 @@ def zcdp_to_dp(rho: float, *, delta: float | None = None, eps: float | None = No
 
     Notes
     -----
-    The best order for eps is the only root of :math:`\rho (a-1)^2 + \ln a = \ln(1/\delta)`; for delta, log delta is convex in the
-    order. The order is found by bisection, and :func:`rdp_to_dp` is evaluated there, so the result is valid even if the order is
-    inaccurate. The privacy profile of the mechanism itself gives a smaller eps: for Gaussian noise by 4 to 12 % (sigma
-    from 0.3 to 100, delta from 1e-9 to 1e-5).
+    The order is found by bisection, and :func:`rdp_to_dp` is evaluated there, so the result is valid even if the order is
+    inaccurate. The privacy profile of the mechanism itself gives a smaller eps: for Gaussian noise by 4 to 12 % (sigma from 0.3 to
+    100, delta from 1e-9 to 1e-5).
 
     References
     ----------

@@ -358,7 +358,7 @@ class Ledger:
         Returns
         -------
         Ledger
-            A ledger with the saved budget and entries; later entries do not change the file until it is saved again.
+            A ledger with the saved budget and entries; later entries do not change the file until the ledger is saved again.
 
         Raises
         ------

@@ -49,8 +49,7 @@ def least_noise(
     float
         An x whose profile was evaluated and meets the target; for (eps, delta) both ``delta(eps) <= delta`` and
         ``epsilon(delta) <= eps``. If delta does not increase in x, the returned x exceeds the smallest such x by about a relative
-        `rtol`. As the target is compared with upper bounds of delta, even the smallest such x may be larger than the smallest
-        noise for which the exact delta meets the target.
+        `rtol`. The exact delta may meet the target at a smaller x, because upper bounds of delta are compared with the target.
 
     {raises}
         Also what `release` raises at `near` or above; below `near`, a ValueError counts as a missed target.

@@ -130,7 +130,7 @@ def composition_log_delta(
       distinct budgets the gap is up to .02.
     - Otherwise the losses are composed on a grid, and the gap is 1e-9 to 1e-3 (measured for up to 1000 distinct budgets, and for
       three groups of a million mechanisms). It is larger for three or more groups of a billion mechanisms each if their budgets are
-      not multiples of one number. One call takes up to 8 s for 1000 distinct budgets, and 3 s for the three groups of a million.
+      not multiples of one number. One call takes up to 8 s.
     - If the grid would take more than 10 s (from about 1250 distinct budgets on, or 25 with more than 64 mechanisms each), the
       upper bound follows from the Renyi divergence of the best order, and for the lower bound every budget is rounded down to one
       of two values.
@@ -164,6 +164,8 @@ def compose_dp(
         \text{advanced: } \sum_i \varepsilon_i \tanh\frac{\varepsilon_i}{2}
         + \Bigl(2 \ln\frac1s \sum_i \varepsilon_i^2\Bigr)^{1/2}, \qquad \text{basic: } \sum_i \varepsilon_i
 
+    Here s is `slack`, and :math:`\delta^*` is that of :func:`composition_delta`.
+
     Parameters
     ----------
     eps, delta, k
@@ -171,8 +173,8 @@ def compose_dp(
     slack : float
         The additional failure probability s, in [0, 1); positive for "advanced", and not used for "basic".
     method : {"optimal", "advanced", "basic"}
-        "optimal" is the smallest eps that holds for all mechanisms with these guarantees, where :math:`\delta^*` is that of
-        :func:`composition_delta`. "advanced" and "basic" are larger closed forms.
+        "optimal" is the smallest eps that holds for all mechanisms with these guarantees. "advanced" and "basic" are larger closed
+        forms.
 
     Returns
     -------
@@ -184,10 +186,10 @@ def compose_dp(
 
     Notes
     -----
-    "optimal": the upper bound of :math:`\delta^*` was evaluated at the returned eps and is at most `slack`. The search ends at 1e6
-    nats; the result is at most the smaller eps of "advanced" and "basic". "advanced" is Hoeffding's inequality for the loss of
-    randomized responses, whose mean is eps tanh(eps/2); the published mean, eps (e^eps - 1), is about twice as large. For few
-    mechanisms "advanced" returns a larger eps than "basic".
+    "optimal": the upper bound of :math:`\delta^*` was evaluated at the returned eps and is at most `slack`. The result is at most
+    the smaller eps of "advanced" and "basic". "advanced" is Hoeffding's inequality for the loss of randomized responses, whose mean
+    is eps tanh(eps/2); the published mean, eps (e^eps - 1), is about twice as large. For few mechanisms "advanced" returns a larger
+    eps than "basic".
 
     References
     ----------

@@ -62,8 +62,8 @@ class ExportMixin(BoundedProfile):
         Notes
         -----
         The method is Connect the Dots: the result is the distribution of losses of the pair whose hockey-stick divergence is
-        piecewise linear in :math:`e^\varepsilon` between the grid points. Its masses are differences of the slopes of this
-        function. dp-accounting stores probabilities, not logarithms: for delta below 1e-300 use :meth:`log_delta`.
+        piecewise linear in :math:`e^\varepsilon` between the grid points. dp-accounting stores probabilities, not logarithms: for
+        delta below 1e-300 use :meth:`log_delta`.
 
         References
         ----------
@@ -274,7 +274,7 @@ class ExportMixin(BoundedProfile):
             of the ball is at least delta of every dataset. It exceeds the upper bound of :meth:`delta` by at most the accuracy of
             the certificate: 1e-9 in log delta, or 3e-5 for the privacy blanket. For "lower", the lower end of the ball is at most
             the largest delta of a dataset. It is below the lower bound of :meth:`delta` by at most the same accuracy. A ball that
-            contains 0 does not show that delta is positive; delta may be as large as the upper end.
+            contains 0 does not show that delta is positive.
 
         {raises}
         CertificateGap

@@ -66,8 +66,8 @@ class PrivacyProfile(ExportMixin):
         One line: the neighbouring relation of the guarantee.
     relation : {"replace-one", "add-remove", "zeroed", "either"}
         The kind of this relation. "zeroed": one dataset has a zero in place of the record. "either": the values of neighbours
-        differ by at most the sensitivity, which covers both relations, as for noise on a sum. Composing guarantees of two different
-        kinds raises an error unless one of the two is "either".
+        differ by at most the sensitivity, as for noise on a sum; this covers "replace-one" and "add-remove". Composing guarantees
+        of two different kinds raises an error unless one of the two is "either".
     """
 
     theorem: ClassVar[str] = "not stated"
@@ -254,8 +254,8 @@ class PrivacyProfile(ExportMixin):
         float
             The bound of mu. It is inf if P and Q of a pair have different supports, because no Gaussian curve is at or below the
             curve of this pair. If the mechanism is not eps-private for any finite eps, values of delta give no finite upper bound.
-            Then the upper bound is that of the noise for Gaussian and discrete Gaussian noise and compositions with them, and for a
-            sampled, allocated or shuffled mechanism that of the mechanism without sampling or shuffling; otherwise it is inf.
+            Then a finite upper bound is known for Gaussian and discrete Gaussian noise, for groups and compositions of such noise,
+            and for sampled, allocated or shuffled mechanisms (that of the mechanism itself). Otherwise the upper bound is inf.
 
         {raises: If `bound` is another word.}
 
@@ -316,10 +316,9 @@ class PrivacyProfile(ExportMixin):
         -----
         The divergence D is computed from :math:`e^{(a-1)D} = 1 + a(a-1) \int_0^\infty (e^{(a-1)t} + e^{-at})\, \delta(t)\, dt`,
         with delta bounded by straight lines in :math:`e^t` between adaptively chosen t; all terms are positive. The relative gap of
-        the divergence is 1e-6, unless the gap of delta is larger. Without pure privacy the integral extends to infinity. Its part
-        beyond the last t is known to be finite for sampling, random allocation and shuffles of a mechanism if the Renyi divergences
-        of higher orders of this mechanism are finite: they bound its delta, which is at least that of the result. In all other
-        cases the upper bound is inf.
+        the divergence is 1e-6, unless the gap of delta is larger. Without pure privacy the integral extends to infinity, and the
+        upper bound is inf if its part beyond the last t is not bounded. For sampling, random allocation and shuffles of a
+        mechanism, the Renyi divergences of higher orders of this mechanism bound this part.
 
         References
         ----------
@@ -753,15 +752,13 @@ class Composition(PrivacyProfile):
       mu of each release, and the lower bound a single release.
     - Gaussian noise on Poisson samples needs no grid: its moment generating function is inverted along a contour in the
       complex plane.
-    - Where this inversion fails because records are rarely sampled, or where a grid would be too long, the sums of all pairs
-      of losses are formed and reduced to fewer losses, whose spacing is proportional to the loss.
+    - Where this inversion fails because records are rarely sampled, or where a grid would be too long, the sums of all pairs of
+      losses are formed and reduced to fewer losses.
     - For a group there are two upper bounds, and the smaller one is used. One composes the bounds of the group of every release.
       The other composes the releases for one record, and lets the records of the group change one after the other.
-    - Clone bounds with the same budget, whose numbers of users differ by a relative rtol/4 or less, share one distribution:
-      for the upper bound that of the smallest number of users, for the lower bound that of the largest number.
+    - Clone bounds with the same budget share one distribution if their numbers of users differ by a relative rtol/4 or less.
 
-    For an rtol below 1e-6, the relative gap of eps is that of the finest grid. Measured at delta = 1e-6, this gap is 1e-9 to 1e-7
-    for Laplace noise and for noise on samples, 1e-6 for sums of bits with noise, and 1e-5 if records are rarely sampled. If delta
+    For an rtol below 1e-6, the relative gap of eps is that of the finest grid, measured as 1e-9 to 1e-5 at delta = 1e-6. If delta
     of a factor has a larger gap, as for random allocation and most shuffled randomizers, this larger gap remains.
 
     The breakpoints of a trade-off function are computed on a coarser grid, from values of delta down to e**-338. If smaller values
@@ -963,8 +960,7 @@ class Group(PrivacyProfile):
     larger, that of a test of k messages that all change from one value to another (for shuffled randomizers, clone bounds, clear
     reports and histograms).
 
-    One upper bound evaluates that of `profile` at min(k, about 64) values of eps, and at 17 to 97 further values, which are reused
-    at other eps.
+    
 
     References
     ----------

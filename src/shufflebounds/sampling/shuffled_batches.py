@@ -119,7 +119,7 @@ class ShuffledBatches(PrivacyProfile):
     Each step publishes the sum of the vectors of its batch, each at most `noise.sensitivity` long, plus Gaussian noise. The
     *target* is the record in which the two datasets differ. The *weight* of a batch is the mean, over its B records, of the
     likelihood ratio of the output of the target's step if this record were in the target's place. The proof replaces weights above
-    c by c. In the bound
+    c by c. In the bound:
 
     - h is delta of one step at eps.
     - The variables :math:`X^*_i` are independent copies of a variable that is larger in the convex order than
@@ -148,8 +148,8 @@ class ShuffledBatches(PrivacyProfile):
     same in every epoch are not covered.
 
     The lower bound is delta of a dataset in which the vectors of all other records are opposite to the target's vector (Chua et al.
-    2024), with outputs rounded to 500 cells. The rounding lowered log delta by less than 0.007 in eight cases with
-    sensitivity/sigma <= 5, and by 0.015 for sensitivity/sigma = 10. For sensitivity/sigma above 10 the lower bound is that for 10.
+    2024), with outputs rounded to 500 cells. In nine cases the rounding lowered log delta by at most 0.015. For sensitivity/sigma
+    above 10 the lower bound is that for 10.
 
     For given T, the ratio of the upper to the lower bound of eps is smallest for large B. For T from 1e4 to 1e6, B = 1e4 and
     delta = 1e-5 this ratio is 1.2 to 1.3 for sigma = 2 and 4. As T increases to infinity and delta falls faster than 1/sqrt(T),

@@ -57,12 +57,8 @@ class SweepError(_Stopped, RuntimeError):
     ----------
     row : int or None
         The row of the grid that failed, None if the failure was not in a row.
-    partial : ndarray, structured, shape (finished rows,)
-        The finished rows, in the order of the grid.
-    done : ndarray of bool, shape (rows,)
-        Mask of the finished rows in the grid.
-    remaining : ndarray, structured, shape (unfinished rows,)
-        The parameters of the unfinished rows.
+    partial, done, remaining : ndarray
+        As for :class:`SweepInterrupted`.
     """
 
     row: int | None = None
@@ -154,10 +150,9 @@ def sweep(
 
     Notes
     -----
-    Rows are sent in batches. The batches grow until one lasts 0.2 s or has 2\ :sup:`18` rows. At most two batches per worker are
-    pending at a time, so little more memory is used than for the result. After an interrupt or a failure, batches that have not
-    started are cancelled, and running batches have two seconds to end. Threads stop before their next row; the rows that they have
-    finished are kept.
+    Rows are sent in batches, which grow until one lasts 0.2 s or has 2\ :sup:`18` rows. After an interrupt or a failure, batches
+    that have not started are cancelled, and running batches have two seconds to end. Threads stop before their next row; the rows
+    that they have finished are kept.
 
     Examples
     --------

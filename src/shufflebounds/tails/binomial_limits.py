@@ -45,8 +45,8 @@ def clopper_pearson(
 
     Notes
     -----
-    The roots are found by bisection in log p, or in log(1 - p) where p is above 1/2, with the log tails of :func:`binom_logsf` and
-    :func:`binom_logcdf`. They are within a relative 1e-11 of the exact limits, or one spacing of the doubles next to 1.
+    The limits are found by bisection with :func:`binom_logsf` and :func:`binom_logcdf`. They are within a relative 1e-11 of the
+    exact limits, or one spacing of the doubles next to 1.
 
     References
     ----------

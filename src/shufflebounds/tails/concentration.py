@@ -48,8 +48,8 @@ def chernoff_logsf(
 
     Notes
     -----
-    If the distribution is known, its exact tail is smaller by a factor of about :math:`\sqrt{2\pi n}` and takes little more time:
-    :func:`binom_logsf`, :func:`poisson_binom_logsf`. To round the bound up, k and the absolute value of the exponent are decreased.
+    If the distribution is known, use its exact tail, :func:`binom_logsf` or :func:`poisson_binom_logsf`. For a binomial
+    distribution and a k well above the mean, this tail is smaller by a factor of about :math:`\sqrt{2\pi k (1 - k/n)}`.
 
     References
     ----------

@@ -104,7 +104,7 @@ class FrozenLaw(metaclass=Explaining):
         return self._quantile(levels, (1 - levels, levels))
 
     def ilogcdf(self, log_q: ArrayLike) -> FloatArray | float:
-        """Least k with log Pr[X <= k] >= log_q <= 0. Unlike `ppf`, it accepts levels below the least positive double."""
+        """Least k with log Pr[X <= k] >= log_q, for log_q <= 0. Unlike `ppf`, it accepts levels below the least positive double."""
         logs = _validate.log_values("log_q", log_q)
         return self._search(logs, log1mexp(logs))
 

@@ -158,9 +158,9 @@ def poisson_binom_window(
 
     Notes
     -----
-    The range is computed in blocks of about 7 standard deviations. Each block takes one inverse FFT of the exponentially tilted
-    distribution, with about 30 nonzero coefficients. The run time is O(groups + sigma log sigma), the memory O(sigma) besides p.
-    The relative error of each probability is at most 1e-12 (measured: the header of ``_core/_blocks.pyx``).
+    The range is computed in blocks of about 7 standard deviations, each by one inverse FFT of the exponentially tilted
+    distribution. The run time is O(groups + sigma log sigma), the memory O(sigma) besides p. The relative error of each probability
+    is at most 1e-12 (measured: the header of ``_core/_blocks.pyx``).
 
     References
     ----------

@@ -42,10 +42,6 @@ class Tradeoff(CurveValues):
     :meth:`~shufflebounds.profile.DominatingPair.tradeoff`. Two curves are equal if they have the same breakpoints or the same
     parameters.
 
-    See Also
-    --------
-    shufflebounds.profile.DominatingPair.tradeoff : the curve of a pair.
-
     References
     ----------
     Neyman, J., Pearson, E. S. On the problem of the most efficient tests of statistical hypotheses, 1933.
@@ -170,8 +166,7 @@ class Tradeoff(CurveValues):
         Notes
         -----
         The breakpoints are the intersections of neighbouring lines. Each is rounded down, so that the piecewise linear curve is
-        below the maximum of the lines. Where the slope of the curve is below -1, :math:`1 - \beta` is computed as a sum of positive
-        terms, so it has a small relative error; where the slope is above -1, this holds for :math:`1 - \alpha`.
+        below the maximum of the lines.
 
         If delta is positive at the largest eps, then f(0) < 1, and no Gaussian trade-off function is below f.
 
@@ -213,7 +208,7 @@ class Tradeoff(CurveValues):
         Notes
         -----
         With :math:`x = \varepsilon/\mu - \mu/2`, :math:`y = x + \mu` and Mills' ratio m, :math:`m(x) = \Phi(-x)/\varphi(x)`,
-        :math:`\delta = \Phi(-x) (1 - m(y)/m(x))`; for small mu the last factor is computed as an integral of a positive function.
+        :math:`\delta = \Phi(-x) (1 - m(y)/m(x))`.
 
         {dong2022: corollary 2.13}
 
@@ -371,11 +366,6 @@ class Tradeoff(CurveValues):
         Tradeoff
             f itself if it is known to be convex. Otherwise the hull; its breakpoints are breakpoints of f, and only rounding may
             put it above the exact hull.
-
-        Notes
-        -----
-        The hull takes one pass over the breakpoints. Slopes are computed from the probabilities or from their complements,
-        whichever are smaller, so they are accurate near 0 and near 1.
 
         Examples
         --------

@@ -41,11 +41,6 @@ def log_hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> floa
 
     {raises: If the shapes differ, an entry is NaN or positive, a list does not sum to 1, or `eps` is not finite.}
 
-    Notes
-    -----
-    The divergence is a sum of positive terms :math:`P(y) (1 - e^{\varepsilon - l(y)})`, where l is the privacy loss. The outcomes
-    are sorted by loss, then one pass over outcomes and eps computes all sums.
-
     Examples
     --------
     >>> import numpy as np
@@ -161,9 +156,8 @@ def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: ArrayLike) -> fl
 
     Notes
     -----
-    If the sum in the definition is near 1, its difference from 1 is computed as a sum of the terms :math:`P^a Q^{1-a} - a P - (1-a)
-    Q`. They have the same sign, so small divergences have a small relative error. Otherwise log-sum-exp is used. Orders below 1/2
-    follow from :math:`D_a(P \| Q) = \frac{a}{1-a} D_{1-a}(Q \| P)`.
+    If the sum in the definition is near 1, its difference from 1 is computed as a sum of the terms
+    :math:`P^a Q^{1-a} - a P - (1-a) Q`. They have the same sign, so small divergences have a small relative error.
 
     References
     ----------

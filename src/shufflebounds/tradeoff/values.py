@@ -53,11 +53,6 @@ class CurveValues:
 
         {raises: If `log_alpha` is positive, NaN or empty.}
 
-        Notes
-        -----
-        Between two breakpoints :math:`f = (1 - t) \beta_i + t \beta_{i+1}`. The weights 1 - t and t are computed by ``expm1`` of
-        differences of logarithms of :math:`\alpha` or, where :math:`\alpha > 1/2`, of :math:`1 - \alpha`.
-
         Examples
         --------
         >>> import numpy as np
@@ -120,10 +115,9 @@ class CurveValues:
 
         Notes
         -----
-        For piecewise linear curves, delta is exact up to rounding: it is a sum of positive terms :math:`\Delta\beta (1 -
-        e^{\varepsilon - l})` over the segments of slope :math:`-e^l` with l > eps. One pass over segments and eps computes all
-        sums. The error of log delta is a few ulp of the logarithms, divided by :math:`1 - e^{\varepsilon - l}` for the largest
-        terms of the sum.
+        For piecewise linear curves, delta is exact up to rounding: it is a sum of positive terms
+        :math:`\Delta\beta (1 - e^{\varepsilon - l})` over the segments of slope :math:`-e^l` with l > eps. The error of log delta
+        is a few ulp of the logarithms, divided by :math:`1 - e^{\varepsilon - l}` for the largest terms of the sum.
 
         Examples
         --------
@@ -136,9 +130,7 @@ class CurveValues:
 
     @typed_as(log_delta)
     def delta(self, eps: ArrayLike) -> float | FloatArray:
-        """Delta of the curve, in [0, 1]: the exponential of :meth:`log_delta`.
-
-        For values below 1e-300 use :meth:`log_delta`.
+        """Delta of the curve, in [0, 1]: the exponential of :meth:`log_delta`, which is accurate also below 1e-300.
 
         Parameters
         ----------
@@ -195,8 +187,7 @@ class CurveValues:
         Notes
         -----
         It suffices to compare f with Gaussian curves at the breakpoints, because Gaussian curves are convex and f is linear between
-        breakpoints. Each quantile is computed from the probability or its complement, whichever is smaller; for this, probabilities
-        and complements are accumulated in separate sums.
+        breakpoints.
 
         {dong2022: definition 2.6}
 
