@@ -960,8 +960,6 @@ class Group(PrivacyProfile):
     larger, that of a test of k messages that all change from one value to another (for shuffled randomizers, clone bounds, clear
     reports and histograms).
 
-    
-
     References
     ----------
     Dong, J., Roth, A., Su, W. J. Gaussian differential privacy. JRSS B 2022, Theorem 2.14 (the chain of trade-off functions).

@@ -344,10 +344,10 @@ class AllocationPair(OfPresence, DominatingPair):
         \frac1t\, \mathbb{E} \Bigl(\sum_i L_i - t E\Bigr)_+ + p_\infty \;\text{(remove)}, \qquad H_E(Q^t \| \bar P) =
         \frac{E}{t}\, \mathbb{E} \Bigl(\frac{t}{E} - \sum_i L_i\Bigr)_+ \;\text{(add)}.
 
-    P and Q are the distributions of the output of a step with and without the record, t is `steps`, :math:`H_E` is the
-    hockey-stick divergence at :math:`E = e^\varepsilon`, and :math:`(x)_+ = \max(0, x)`. The expectations are over independent
-    outputs of distribution Q; :math:`L_i` is the likelihood ratio :math:`dP/dQ` of the output of step i. The number
-    :math:`p_\infty` is the mass of P on outputs that are impossible under Q, 0 for Gaussian and Laplace noise.
+    P and Q are the distributions of the output of a step with and without the record, t is `steps`, :math:`H_E` is the hockey-stick
+    divergence at :math:`E = e^\varepsilon`, and :math:`(x)_+ = \max(0, x)`. The expectations are over independent outputs
+    :math:`y_i` of distribution Q; :math:`L_i = P(y_i)/Q(y_i)` is the likelihood ratio of step i. The number :math:`p_\infty` is the
+    mass of P on outputs that are impossible under Q, 0 for Gaussian and Laplace noise.
 
     Parameters
     ----------
@@ -510,8 +510,8 @@ class RandomAllocation(OfPresence):
     mechanism has few outcomes: the numbers of steps with each outcome are enumerated. For other mechanisms and chosen = k > 1:
 
     - The lower bound is delta of the best of several tests. A test compares :math:`\sum_i \log(1 + \lambda (L_i - 1))` with a
-      threshold, where :math:`L_i` is the likelihood ratio :math:`dP/dQ` of the output of step i, and :math:`\lambda < k/t`. These
-      tests are also used for compositions of several epochs.
+      threshold, where :math:`L_i = P(y_i)/Q(y_i)` is the likelihood ratio of the output :math:`y_i` of step i, and
+      :math:`\lambda < k/t`. These tests are also used for compositions of several epochs.
     - One upper bound is that of k blocks of floor(t/k) steps with one chosen step each (Feldman, Shenfeld 2025).
     - For a removed record there is a second upper bound, from a product with one factor for each step, which bounds the likelihood
       ratio of the epoch except for rare outputs. One epoch uses the smaller bound, a composition of several epochs the bound by
