@@ -241,7 +241,7 @@ def group_privacy(eps: float, delta: float, size: int) -> Guarantee:
     Returns
     -------
     Guarantee
-        Upper bounds; delta is at most 1. No smaller pair (eps, delta) is valid for all mechanisms.
+        Upper bounds; delta is at most 1. If it is at most 1/2, no smaller delta is valid for all mechanisms at this eps.
 
     {raises}
 

@@ -53,9 +53,9 @@ class ReplaceOne(PrivacyProfile):
     composition each release may have another pair of values.
 
     For noise without sampling, the guarantee is that of the noise at twice the sensitivity. For other profiles the upper bound is
-    the formula above; no smaller bound holds for every mechanism. Its eps is often about twice eps of a removal, and less if delta
-    is due to rare large losses. The lower bound is the larger one of removal and addition: the new or the old record may contribute
-    nothing, such as 0 in a sum.
+    the formula above; for small delta no smaller bound holds for every mechanism. Its eps is often about twice eps of a removal,
+    and less if delta is due to rare large losses. The lower bound is the larger one of removal and addition: the new or the old
+    record may contribute nothing, such as 0 in a sum.
 
     References
     ----------
