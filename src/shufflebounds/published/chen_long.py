@@ -164,7 +164,7 @@ def _mu_of_any_bit(users: int, lam: float, *_: int) -> float:
     where={"users": integer("Number n of users", 2, MOST_ITEMS)},
 )
 def chen_long_mu_interior(users: int, lam: float) -> float:
-    r"""Finite variant of the published :math:`\mu^*` of the boolean sum: only the breakpoints k = 0, ..., n - 2 enter the maximum.
+    r"""Finite variant of the published :math:`\mu^*` of the boolean sum: type I errors F(k), k = 0, ..., n - 2, only.
 
     The maximum over all type I errors, as published, is infinite (:func:`chen_long_mu`). Here F is the distribution function of
     Bin(n, lam/(2n)).
@@ -197,7 +197,8 @@ def chen_long_mu_real_sum(users: int, lam: float, bits: int) -> float:
     r"""Published parameter of Gaussian differential privacy of the real sum, :math:`\sqrt{r}\,\mu^*`.
 
     The real sum (:class:`~shufflebounds.shuffle.RealSum`) consists of r boolean sums, one for each bit of the users' values.
-    :math:`\mu^*` is that of :func:`chen_long_mu_interior`, because the :math:`\mu^*` of the paper is infinite.
+    :math:`\mu^*` is the parameter of one boolean sum. The paper defines it as a maximum over type I errors that is infinite
+    (:func:`chen_long_mu`), so the finite variant :func:`chen_long_mu_interior` takes its place here.
 
     >>> round(published.chen_long_mu_real_sum(100, 58, 10), 6)
     1.51536

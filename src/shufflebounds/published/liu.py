@@ -315,11 +315,11 @@ def liu2024_delta(
         + (1-\delta_1)(1-2w)\sum_{i\ge 1} w_i F_i\bigl(i+1-\tfrac{i+1}{t+1}\bigr)
 
     Here :math:`w_i = \Pr[C = i]`, where C is the number of other users who send a clone of the target's message; each sends one
-    with probability twice the user's rate. w is `weight`, half the probability that the target's own message does not depend on the
-    target's value. :math:`\delta_1` is `delta_target`, :math:`F_i` is the distribution function of Bin(i, 1/2), and :math:`t =
-    (1-\delta_1)(1-2w)/(e^\varepsilon-(1-\delta_1)2w-\delta_1)` maximizes the expression. The paper defines t as an infimum over
-    rounded terms. Without the rounding, this infimum is equal to the t above. The formula with the rounding is
-    :func:`liu2024_delta_literal`.
+    with probability twice the user's rate. w, without an index, is `weight`, half the probability that the target's own message
+    does not depend on the target's value. :math:`\delta_1` is `delta_target`, :math:`F_i` is the distribution function of
+    Bin(i, 1/2), and :math:`t = (1-\delta_1)(1-2w)/(e^\varepsilon-(1-\delta_1)2w-\delta_1)` maximizes the expression. The paper
+    defines t as the infimum of the numbers that satisfy an inequality for a quotient of sums of binomial probabilities. Their
+    arguments are rounded down there (:func:`liu2024_delta_literal`); without the rounding, the infimum is the t above.
 
     If no other user ever sends a clone, for example a single other user of rate 0, shuffling does not help. But the published sums
     start at i = 1. They are then empty, so that the formula gives perfect privacy:

@@ -84,14 +84,14 @@ def liu2024_tradeoff(
 def liu2024_delta_literal(
     eps: float, weight: float, rates: ArrayLike, *, delta_target: float = 0.0, counts: ArrayLike | None = None
 ) -> float:
-    r"""Published delta of Theorem 2 of Liu et al., with t as published: an infimum over rounded terms.
+    r"""Published delta of Theorem 2 of Liu et al., with t as published: an infimum whose condition has rounded arguments.
 
     .. math::
         t = \inf\{t : (1-\delta_1)(-2w + (1-2w)\, l(t)) - \delta_1 \ge -e^\varepsilon\}, \qquad
         l(t) = -\frac{\sum_{i\ge 1} w_i f_i(\lfloor i+1-\frac{i+1}{t+1}\rfloor)}
         {\sum_{i\ge 1} w_i f_i(\lfloor i-\frac{i+1}{t+1}\rfloor)}
 
-    :math:`f_i` are the probabilities of Bin(i, 1/2), at arguments that are rounded down. The other symbols are those of
+    :math:`f_i` are the probabilities of Bin(i, 1/2); the paper rounds their arguments down. The other symbols are those of
     :func:`liu2024_delta`. Without rounding, :math:`l(t) = -1/t`, which gives the t of that function. The paper has :math:`w_1` in
     place of :math:`w_i`, which would cancel.
 
