@@ -371,7 +371,9 @@ class AllocationPair(OfPresence, DominatingPair):
     1e6 steps it is below 1e-2 down to delta = 1e-12.
 
     If the record is removed, the Renyi divergences of the whole orders 2 to 256 are exact: they follow from those of one step
-    (Feldman and Shenfeld 2025). Those of other orders are bounded by the nearest whole orders, or by values of delta at many eps.
+    (Feldman and Shenfeld 2025, cited in :class:`RandomAllocation`). The nearest whole orders bound those of other orders below
+    256. For every order, and also if the record is added, values of delta at many eps give bounds, and the divergence of one step
+    is an upper bound.
 
     Examples
     --------

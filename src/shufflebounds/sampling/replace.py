@@ -48,9 +48,9 @@ class ReplaceOne(PrivacyProfile):
     every release, where Delta is the sensitivity (proof: ``sampling/_opposite.py``). Both bounds are those of this case. Their
     relative gap in eps is below 1e-3, and delta of one release of discrete Gaussian or geometric noise is exact.
 
-    For randomized response, k-ary response and matrices of up to four inputs on Poisson samples, all pairs of values of the record
-    are enumerated, and all fixed values that the mechanism may use for an absent record. Delta of one release is exact. In a
-    composition each release may have another pair of values.
+    A local randomizer sends the message of a fixed value if the record is not sampled. For randomized response, k-ary response and
+    randomizers given by a matrix of up to four inputs, on Poisson samples, all fixed values and all pairs of values of the record
+    are enumerated. Delta of one release is exact. In a composition each release may have another pair of values.
 
     For noise without sampling, the guarantee is that of the noise at twice the sensitivity. For other profiles the upper bound is
     the formula above; for small delta no smaller bound holds for every mechanism. Its eps is often about twice eps of a removal,

@@ -127,8 +127,7 @@ class ShuffledBatches(PrivacyProfile):
       w of another record.
     - D(c, B) bounds the mean excess of a weight over c; it decreases in c.
 
-    For large T a second bound is smaller; its weights use the outputs of k < T steps, one of which has the target. Theorem and
-    proof: :doc:`/theorems/shuffled-batches`.
+    For large T a second bound is smaller: part (ii) of the theorem of :doc:`/theorems/shuffled-batches`, which has the proofs.
 
     Parameters
     ----------
