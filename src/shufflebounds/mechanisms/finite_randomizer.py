@@ -65,10 +65,10 @@ class FiniteRandomizer(FewOutputs, CountIntervals, CountsOfLabels, LocalRandomiz
     -----
     Neighbours: the input is replaced by any other.
 
-    The users' values are the inputs 0..inputs - 1; a message is the index 0..outputs - 1 of a column, int64. Counts: how often
-    each output was sent. :meth:`estimate` returns the number of users with each input, and needs a matrix of linearly independent
-    rows. Among all unbiased estimates that are linear in the counts, it has the smallest variance for every input if the users are
-    spread evenly over the inputs.
+    The users' values are the inputs 0..inputs - 1; a message is the index 0..outputs - 1 of a column, int64. :meth:`estimate`
+    returns the number of users with each input, and needs a matrix of linearly independent rows; its argument `counts` is how often
+    each output was sent. Among all unbiased estimates that are linear in the counts, this one has the smallest variance for every
+    input if the users are spread evenly over the inputs.
 
     References
     ----------

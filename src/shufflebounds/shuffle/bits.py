@@ -382,9 +382,10 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
     dataset without ones for mu and Renyi divergences. The gap is at most 1e-2 of the advantage max(1 - alpha - beta) in trade-off
     functions, or 3e-2 above 1e7 users; a relative 1e-2 in mu; and a relative 1e-2 to 3e-2 in Renyi divergences.
 
-    **Estimate.** The users' values are bits, and so are the messages, int8. Counts: the number y of ones among the n + k messages.
-    The estimate of the number of ones among the users is :math:`(y - (n+k)q)/(1 - 2q)`. Its error depends on the number of ones
-    among all users, which :meth:`error_tail` takes as `truth`. The largest tail over all datasets is exact up to 512 users.
+    **Estimate.** The users' values are bits, and so are the messages, int8. The argument `counts` of :meth:`estimate` is
+    the number y of ones among the n + k messages. The estimate of the number of ones among the users is :math:`(y - (n+k)q)/(1 -
+    2q)`. Its error depends on this number, which :meth:`error_tail` takes as `truth`. The largest tail over all datasets is exact
+    up to 512 users.
 
     For more users, the upper bound of this tail is the smaller of two: Chernoff's bound, and the bound of a search over blocks
     of datasets, which uses Bernstein's inequality for the bits in which the datasets of a block differ. The upper bound of the

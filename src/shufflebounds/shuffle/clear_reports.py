@@ -54,14 +54,16 @@ class ClearReports(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw):
     Neighbours: one user's bin is replaced. delta is exact for the protocol, for every dataset and number of users, and equal for
     (P, Q) and (Q, P). There is no pure differential privacy.
 
-    The formula is that of :class:`Clones` for an infinite local budget and m + 1 users who send a clone with probability 2/d each,
-    and is computed in the same way. The upper and the lower bound of log delta differ by about 1e-12 (1 + \|log delta\|), and by at
-    most 1e-9 (1 + \|log delta\|). The run time does not grow with the number of dummy reports above about 10**7 d.
+    The formula is that of :class:`Clones` for an infinite local budget, where each of m other users, here the m dummy reports,
+    sends a clone with probability 2/d. It is computed in the same way. The upper and the lower bound of log delta differ by about
+    1e-12 (1 + \|log delta\|), and by at most 1e-9 (1 + \|log delta\|). The run time does not grow with the number of dummy reports
+    above about 10**7 d.
 
     The users' values are bins 0..d - 1, and so are the messages, int64: :meth:`randomize` returns the values themselves, and the
-    messages of :meth:`dummies` hide them. Counts: the number of reports of each bin. The estimate of a bin is its number of reports
-    minus m/d. The error is :math:`\mathrm{Bin}(m, 1/d) - m/d` for every dataset, so `truth` has no effect in :meth:`error_tail`.
-    With ``of="any"``, the bound there is the union bound: d times the probability of an error in one bin.
+    messages of :meth:`dummies` hide them. The argument `counts` of :meth:`estimate` is the number of reports of each bin. The
+    estimate of a bin is this number minus m/d. The error is :math:`\mathrm{Bin}(m, 1/d) - m/d` for every dataset, so `truth` has no
+    effect in :meth:`error_tail`. With ``of="any"``, the bound there is the union bound: d times the probability of an error in one
+    bin.
 
     References
     ----------

@@ -453,10 +453,11 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
     10 bins and 1e3 to 1e5 dummies, the two bounds of eps differ by 2 to 5 % at delta = 1e-6. With fewer users or smaller q the
     error term of weighted labels dominates, and the two bounds of eps may differ by a factor of 2.
 
-    The users' values are bins 0..d - 1, and messages are rows of d bits, int8, for either view. Counts: the number of ones in each
-    bin, the sums of the columns. With s ones in a bin the estimate is :math:`(s - (n+m) q)/(1-2q) - m/d`. Its error depends on the
-    number of users in the bin, which :meth:`error_tail` takes as `truth`; over all datasets the error is bounded as in
-    :class:`ShuffledBits`. With ``of="any"`` the bound is the union bound over bins, each for its worst dataset.
+    The users' values are bins 0..d - 1, and messages are rows of d bits, int8, for either view. The argument `counts` of
+    :meth:`estimate` is the number of ones in each bin, the sums of the columns. With s ones in a bin the estimate is :math:`(s -
+    (n+m) q)/(1-2q) - m/d`. Its error depends on the number of users in the bin, which :meth:`error_tail` takes as `truth`; over all
+    datasets the error is bounded as in :class:`ShuffledBits`. With ``of="any"`` the bound is the union bound over bins, each for
+    its worst dataset.
 
     References
     ----------

@@ -71,11 +71,11 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
     delta has a relative error of about 1e-15 (1 + \|log D(0)\|).
 
     The users' values are bins 0..d - 1, and so are the messages, int64. :meth:`randomize` returns the values that are kept, and the
-    messages of :meth:`dummies`, whose number is random, hide them. One party must add all dummy reports of a bin. Counts: the
-    number of reports of each bin. The estimate of a bin is (count - E Z)/b. Its error for h users in the bin is
-    :math:`(\mathrm{Bin}(h, b) + Z - \mathbb{E}Z)/b - h`. For keep = 1 this error does not depend on the dataset, and `truth` has no
-    effect in :meth:`error_tail`. For keep < 1, pass as `truth` the number of users in the bin, or the numbers in all bins. The
-    errors of the bins are independent, so :meth:`error_tail` is exact for ``of="any"``, too.
+    messages of :meth:`dummies`, whose number is random, hide them. One party must add all dummy reports of a bin. The
+    argument `counts` of :meth:`estimate` is the number of reports of each bin. The estimate of a bin is (count - E Z)/b. Its error
+    for h users in the bin is :math:`(\mathrm{Bin}(h, b) + Z - \mathbb{E}Z)/b - h`. For keep = 1 this error does not depend on the
+    dataset, and `truth` has no effect in :meth:`error_tail`. For keep < 1, pass as `truth` the number of users in the bin, or the
+    numbers in all bins. The errors of the bins are independent, so :meth:`error_tail` is exact for ``of="any"``, too.
 
     References
     ----------

@@ -81,7 +81,7 @@ class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountEr
     2 delta) is valid, but larger by orders of magnitude in delta.
 
     The users' values are bins 0..d - 1. Messages are given as rows, int8: how often a user sends each name, 0, 1 or 2 times.
-    Counts: how often each name was sent by all users, which is what the analyst sees.
+    The argument `counts` of :meth:`estimate` is how often each name was sent by all users, which is what the analyst sees.
 
     **Error of the worst bin.** The errors e_j of the bins are independent: :math:`\Pr[\max_j |e_j| > a] = 1 - \prod_j (1 -
     \Pr[|e_j| > a])`. In a bin with :math:`\lfloor a \rfloor + 1` users, the worst number, an estimate of 0 is an error above

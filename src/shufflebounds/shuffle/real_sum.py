@@ -106,8 +106,8 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
 
     With one bit the protocol is :class:`ShuffledBits`.
 
-    The users' values are numbers in [0, 1]. Messages are rows of r bits, int8, for either view. Counts: the number of ones among
-    all bits, an int; with ``view="columns"``, in each column, int64 of shape (bits,).
+    The users' values are numbers in [0, 1]. Messages are rows of r bits, int8, for either view. The argument `counts` of
+    :meth:`estimate` is the number of ones among all bits, an int; with ``view="columns"``, in each column, int64 of shape (bits,).
 
     `truth` in :meth:`error_tail` is the array of the users' numbers. Without `truth`, the upper bound of the error's tail is
     Chernoff's. The lower bound is then the larger tail of two datasets: all numbers are 0, or all are 1/(2 r), whose encoding has

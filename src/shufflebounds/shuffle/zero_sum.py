@@ -33,11 +33,12 @@ __all__ = ["ZeroSum"]
 @with_passages
 @dataclass(frozen=True, repr=False)
 class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw, AbsentUsers):
-    r"""Every user sends their bit and a noise bit, as copies of one message; the estimate is exactly 0 if all bits are 0.
+    r"""Every user sends one message for a bit 1 and one for a noise bit 1; the estimated sum is exactly 0 if all bits are 0.
 
-    User i sends :math:`x_i + z_i` copies of the message, with the bit :math:`x_i` and the noise bit :math:`z_i \sim
-    \mathrm{Ber}(1-\gamma)`. The analyst sees the number of copies, :math:`y = \sum x_i + n - B`, where B is the number of noise
-    bits that are 0, and estimates :math:`y - n(1-\gamma)` if y > n, and 0 otherwise. With the hockey-stick divergence H,
+    All messages are equal. User i sends :math:`x_i + z_i` of them, with the bit :math:`x_i` and the noise bit :math:`z_i \sim
+    \mathrm{Ber}(1-\gamma)`. The analyst sees their number, :math:`y = \sum x_i + n - B`, where B is the number of noise bits that
+    are 0, and estimates the sum of the users' bits by :math:`y - n(1-\gamma)` if y > n, and by 0 otherwise. With the hockey-stick
+    divergence H,
 
     .. math:: \delta(\varepsilon) = \max\{H_{e^\varepsilon}(B \,\|\, B+1),\; H_{e^\varepsilon}(B+1 \,\|\, B)\}, \qquad
         B \sim \mathrm{Bin}(n, \gamma)
@@ -55,8 +56,8 @@ class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw, AbsentUs
     Neighbours: one user's bit is replaced. delta is exact for the protocol and every dataset: the noise is that of
     :class:`BinomialNoise` with n trials. delta is not monotone in gamma: it oscillates by up to a relative 4e-4 at n = 1000.
 
-    The users' values are bits. Messages are given as the number of copies that each user sends, int8: 0, 1 or 2. All copies
-    are equal, so the analyst sees only their number y. Counts: y.
+    The users' values are bits. Messages are given as the number that each user sends, int8: 0, 1 or 2. The argument `counts` of
+    :meth:`estimate` is y.
 
     **Error.** Let S be the sum of the users' bits, which :meth:`error_tail` takes as `truth`; then y = n + S - B. If B < S, the
     estimate is :math:`S + n\gamma - B`, with the error :math:`n\gamma - B`. Otherwise the estimate is 0, with the error -S. The

@@ -126,8 +126,7 @@ class GaussianMechanism(RealNoise):
     of delta.
 
     **Floating point.** :meth:`randomize` adds doubles, whose last bits may reveal more than :math:`\delta(\varepsilon)` allows
-    (Mironov 2012). Use it for simulations, or round the output to a grid that is coarse relative to `sigma`. To release data use
-    :class:`DiscreteGaussianMechanism` on whole numbers.
+    (Mironov 2012). Use it for simulations only. To release data use :class:`DiscreteGaussianMechanism` on whole numbers.
 
     References
     ----------

@@ -117,8 +117,7 @@ class LaplaceMechanism(RealNoise):
     `sensitivity`.
 
     **Floating point.** :meth:`randomize` adds doubles, whose last bits may reveal more than :math:`\delta(\varepsilon)` allows
-    (Mironov 2012). Use it for simulations, or round the output to a grid that is coarse relative to `scale`. To release data use
-    :class:`GeometricMechanism` on whole numbers.
+    (Mironov 2012). Use it for simulations only. To release data use :class:`GeometricMechanism` on whole numbers.
 
     References
     ----------

@@ -35,7 +35,7 @@ class HadamardResponse(CountsOfLabels, FrequencyOracle):
     Notes
     -----
     The users' values are bins 0..k - 1. A message is a word y in 0..K - 1, int64. It supports the bins x for which :math:`\langle
-    y, x+1\rangle` is even. Counts: how often each of the K words was sent.
+    y, x+1\rangle` is even. The argument `counts` of :meth:`estimate` is how often each of the K words was sent.
 
     Neighbours: the bin is replaced. For each bin half of all words are more likely, and for two bins a quarter of all words are
     more likely for both. The variance is close to the smallest possible for budgets below about 1, and larger than that of subset

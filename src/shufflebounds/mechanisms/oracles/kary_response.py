@@ -34,7 +34,8 @@ class KaryResponse(CountsOfLabels, FrequencyOracle):
 
     Notes
     -----
-    The users' values are bins 0..k - 1. A message is a bin, int64, and supports itself. Counts: how often each bin was sent.
+    The users' values are bins 0..k - 1. A message is a bin, int64, and supports itself. The argument `counts` of
+    :meth:`estimate` is how often each bin was sent.
 
     Neighbours: the bin is replaced. For a bin without users and :math:`k < 3 e^{\varepsilon_0} + 2`, the variance is smaller than
     that of local hashing, unary encoding and Hadamard response. That of :class:`SubsetSelection`, of which k-ary response is the

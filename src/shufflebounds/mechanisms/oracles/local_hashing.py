@@ -42,7 +42,7 @@ class LocalHashing(FrequencyOracle):
     -----
     The users' values are bins 0..k - 1. A message is a row of 1 + L unsigned integers: the bucket r, then the coefficients
     :math:`a_i` of the hash function, that of the lowest bit first. The message supports the bins x with :math:`h_a(x) = r`.
-    Counts: how many messages support each bin.
+    The argument `counts` of :meth:`estimate` is how many messages support each bin.
 
     Neighbours: the bin is replaced. The estimate is unbiased and the privacy bounds are valid without the assumption of an ideal
     hash function. The estimate involves two bins at a time, and the bounds after a shuffle three: the target's two and that of

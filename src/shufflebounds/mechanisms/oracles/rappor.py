@@ -105,8 +105,8 @@ class Rappor(CountEstimate, LocalRandomizer):
     Notes
     -----
     The values of :meth:`randomize` are bits of filters, 0 and 1, of any shape, and so are the reports, int64. For an estimate,
-    values and messages are rows of the bits of one filter, and a message supports the bits that are 1. Counts: how many messages
-    support each bit, the sums of the columns.
+    values and messages are rows of the bits of one filter, and a message supports the bits that are 1. The argument `counts` of
+    :meth:`estimate` is how many messages support each bit, the sums of the columns.
 
     Neighbours: the value is replaced. The profile is exact for **one report**. Two values differ in at most 2d bits, d = min(h, k -
     h). If they differ in 2d bits, the privacy loss is

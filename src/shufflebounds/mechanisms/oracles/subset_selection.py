@@ -41,7 +41,7 @@ class SubsetSelection(FrequencyOracle):
     Notes
     -----
     The users' values are bins 0..k - 1. A message is a row of `size` bins in increasing order, int32; it supports these bins.
-    Counts: how many messages support each bin.
+    The argument `counts` of :meth:`estimate` is how many messages support each bin.
 
     Neighbours: the bin is replaced. With the default size, no other frequency oracle of this package has a smaller variance for a
     bin without users at this budget. With size 1 it is :class:`KaryResponse`.

@@ -39,7 +39,7 @@ class UnaryEncoding(CountsOfColumns, FrequencyOracle):
     Notes
     -----
     The users' values are bins 0..k - 1. A message is a row of bits, uint8, one for each bin; it supports the bins whose bit is 1.
-    Counts: how many messages support each bin, the sums of the columns.
+    The argument `counts` of :meth:`estimate` is how many messages support each bin, the sums of the columns.
 
     Neighbours: the bin is replaced, which changes the probabilities of two bits. :meth:`symmetric` has q = 1 - p (basic RAPPOR).
     :meth:`optimized` has p = 1/2, which gives the smallest variance at its budget for a bin with few users.
