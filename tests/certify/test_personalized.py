@@ -1,4 +1,4 @@
-"""Certificates for users with personalized budgets: rates, datasets and thresholds from their definitions."""
+"""Certificates for users with personalized budgets: rates, datasets and intervals from their definitions."""
 
 import itertools
 import math
@@ -127,24 +127,32 @@ def test_every_dataset_of_few_users_of_kary_response(budgets):
         assert float(lower) == pytest.approx(float(third), rel=1e-12)
 
 
-def test_the_clones_of_one_threshold():
-    budgets, at, factor = [0.5, 1.0, 2.0], 0.8, mp.exp(mp.mpf(0.1))
-    profile = PersonalizedClones.laplace(budgets, target=1)
+@pytest.mark.parametrize("ends", [(0.8, math.inf), (-0.3, math.inf), (0.4, 1.75), (-2.0, 3.5)])
+@pytest.mark.parametrize("name", ["laplace", "gaussian"])
+def test_the_number_of_messages_in_one_interval(name, ends):
+    budgets, factor = [0.5, 1.0, 2.0], mp.exp(mp.mpf(0.1))
+    profile = PersonalizedClones.laplace(budgets, target=1) if name == "laplace" else PersonalizedClones.gaussian(
+        [1 / b for b in budgets], target=1)
     ways = list(bounds_of(profile)(0.1, False))
 
     def above(b, y):
+        if name == "gaussian":
+            return mp.erfc(b * y / mp.sqrt(2)) / 2
         return mp.exp(-b * y) / 2 if y > 0 else 1 - mp.exp(b * y) / 2
+
+    def inside(b, x):
+        return above(b, mp.mpf(ends[0]) - x) - (above(b, mp.mpf(ends[1]) - x) if ends[1] < math.inf else 0)
 
     laws = []
     for x in (0, 1):
-        chances = [above(0.5, mp.mpf(at)), above(1.0, mp.mpf(at) - x), above(2.0, mp.mpf(at))]
+        chances = [inside(0.5, 0), inside(1.0, x), inside(2.0, 0)]
         law = {}
         for sent in itertools.product((0, 1), repeat=3):
             law[sum(sent)] = law.get(sum(sent), 0) + mp.fprod(c if y else 1 - c for c, y in zip(chances, sent))
         laws.append(law)
     exact = max(mp.fsum(max(mp.mpf(0), one[k] - factor * other[k]) for k in range(4)) for one, other in (laws, laws[::-1]))
     assert ways
-    found = ways[0].value.func(flint().arb(0.1).exp(), i=1, at=at)
+    found = ways[0].value.func(flint().arb(0.1).exp(), i=1, ends=ends)
     assert float(found) == pytest.approx(float(exact), rel=1e-14)
 
 
@@ -159,11 +167,11 @@ def test_both_stated_bounds_are_certified(profile, eps):
 
 @pytest.mark.parametrize("profile", PROFILES[:4], ids=repr)
 @pytest.mark.parametrize("scale", [0.3, 0.8, 1.3, 4.0])
-def test_other_windows_and_thresholds_are_valid(profile, scale, monkeypatch):
+def test_other_windows_and_intervals_are_valid(profile, scale, monkeypatch):
     below, above = (profile.delta(0.1, bound=bound) for bound in ("lower", "upper"))
-    reach, thresholds = personalized._reach, personalized.thresholds
+    reach, intervals = personalized._reach, personalized.intervals
     monkeypatch.setattr(personalized, "_reach", lambda *given: scale * reach(*given))
-    monkeypatch.setattr(personalized, "thresholds", lambda *given: [scale * at for at in thresholds(*given)])
+    monkeypatch.setattr(personalized, "intervals", lambda *given: [(scale * one, scale * end) for one, end in intervals(*given)])
     for answer in bounds_of(profile)(0.1, True):
         assert float(certified(answer, 0.1, 15, 10.0).upper()) >= max(below, above * 0.999)
     for answer in bounds_of(profile)(0.1, False):

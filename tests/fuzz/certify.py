@@ -238,7 +238,7 @@ def perturbed(r):
     from shufflebounds.sampling._several import AdditiveBound
 
     kept = blanket.witness, clones_window.clone_window, sampled_gaussians.sampled_tilt, interval_noise.chosen
-    reach, thresholds = personalized._reach, personalized.thresholds
+    reach, intervals = personalized._reach, personalized.intervals
     tolerance, fine, dataset = compositions.TOLERANCE, _allocation.FINE, interval_noise.dataset
     witnesses, interval = Epoch.witnesses, AdditiveBound.interval
     factors = [r.choice([0.7, 0.9, 1.1, 1.3]) for _ in range(4)]
@@ -277,13 +277,14 @@ def perturbed(r):
     _allocation.FINE, interval_noise.dataset = tuple(4 * factors[3] * x for x in fine), of_dataset
     _allocation._lattice.cache_clear()
     personalized._reach = lambda *given: reach(*given) * factors[0]
-    personalized.thresholds = lambda *given: [at * factors[1] for at in thresholds(*given)]
+    personalized.intervals = lambda *given: [tuple(sorted((start * factors[1], end * factors[2])))
+                                             for start, end in intervals(*given)]
     try:
         yield
     finally:
         Epoch.witnesses, AdditiveBound.interval = witnesses, interval
         blanket.witness, clones_window.clone_window, sampled_gaussians.sampled_tilt, interval_noise.chosen = kept
-        compositions.TOLERANCE, personalized._reach, personalized.thresholds = tolerance, reach, thresholds
+        compositions.TOLERANCE, personalized._reach, personalized.intervals = tolerance, reach, intervals
         _allocation.FINE, interval_noise.dataset = fine, dataset
         _allocation._lattice.cache_clear()
 

@@ -742,9 +742,10 @@ def test_eps_is_close_to_the_point_where_the_upper_bound_meets_delta(seed):
 
 
 def test_users_with_far_more_noise_do_not_hide_the_test_of_a_target():
-    # A threshold between the two inputs distinguishes them, unless the other message, which is on either side of it with
-    # probability about 1/2, replaces the target's. The grid of thresholds had the scale of the largest noise only.
-    profile = PersonalizedClones.laplace([1e-3, 5.0])
-    assert profile.delta(0.0, bound="lower") == pytest.approx((1 - math.exp(-2.5)) / 2, rel=1e-3)
+    # The other message is rarely close to the inputs. So an interval around one input is nearly as good a test as without the other
+    # user. The number of messages above a threshold has half of this delta, because the other message is above it with probability
+    # about 1/2.
+    profile, alone = PersonalizedClones.laplace([1e-3, 5.0]), 1 - math.exp(-2.5)
+    assert 0.998 * alone < profile.delta(0.0, bound="lower") <= alone
     with pytest.raises(ValueError, match="eps holds"):
         PersonalizedClones.laplace([5e-324, 5.0])

@@ -9,8 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 __all__ = [
-    "betaincc", "betainccinv", "betaln", "erfcx", "erfinv", "exprel", "fft", "gammainc", "gammaincc", "gammaincinv", "gammaln",
-    "ive", "linprog", "log_ndtr", "logsumexp", "ndtr", "ndtri", "ndtri_exp", "toeplitz",
+    "betaincc", "betainccinv", "betaln", "erf", "erfcx", "erfinv", "exprel", "fft", "gammainc", "gammaincc", "gammaincinv",
+    "gammaln", "ive", "linprog", "log_ndtr", "logsumexp", "ndtr", "ndtri", "ndtri_exp", "toeplitz",
 ]
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         betaincc,
         betainccinv,
         betaln,
+        erf,
         erfcx,
         erfinv,
         exprel,

@@ -31,9 +31,9 @@ k (R_0 - F R_1) of a uniform message, which is the target's first or second valu
 
 **Lower bounds**: delta of one dataset if the analyst sees one statistic. k-ary response: all other users have a third value, and
 the numbers of messages with the target's two values are seen. Noise: all other users have the value 0, and the number of messages
-above a threshold is seen, a sum of independent bits.
+in an interval is seen, a sum of independent bits.
 
-The witness is the window's reach and the threshold. Budgets are the stored doubles; the maximum over targets is over all users.
+The witness is the window's reach and the interval. Budgets are the stored doubles; the maximum over targets is over all users.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from shufflebounds._engines.clones.attained import thresholds
+from shufflebounds._engines.clones.attained import intervals
 from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of, kinds_of, outcomes_of
 from shufflebounds.certify.balls import Answer, Ball, Outcomes, arb, both_orders, hockey_stick, larger, normal_tail, smaller
 from shufflebounds.certify.blanket import enumerated
@@ -141,11 +141,12 @@ def _(guarantee: Any) -> Bounds:
         odds, rates = arb(budgets[i]).exp(), [(1 / (arb(c).exp() + k - 1), many) for c, many in others(i)]
         return hockey_stick(clone_outcomes(counted(rates), odds, (odds + 1) / (odds + k - 1)), factor)
 
-    def above(factor: Ball, *, i: int, at: float) -> Ball:
+    def inside(factor: Ball, *, i: int, ends: tuple[float, float]) -> Ball:
         def bit(budget: Ball, value: float, many: int = 1) -> tuple[Ball, Ball, int]:
-            y = budget * (arb(at) - value)
-            tail = normal_tail(y) if normal else (-y).exp() / 2 if y > 0 else 1 - y.exp() / 2
-            return 1 - tail, tail, many
+            # An end at 1e308 instead of inf gives a valid bound, too; erfc(inf) is not computed.
+            distances = [budget * (arb(min(end, 1e308)) - value) for end in ends]
+            low, high = (normal_tail(y) if normal else (-y).exp() / 2 if y > 0 else 1 - y.exp() / 2 for y in distances)
+            return 1 - low + high, low - high, many
 
         zeros = [bit(c, 0, many) for c, many in others(i)]
         return both_orders(sum_outcomes(zeros, *(bit(arb(budgets[i]), x) for x in (0, 1))), factor)
@@ -155,7 +156,7 @@ def _(guarantee: Any) -> Bounds:
         for most, blanket in [] if not upper else [(2, 0.0), (3, 1.5 * number**3)] if k else [(3, 0.0)]:
             yield Answer(len(targets) * (3.0 * number * (24 + len(budgets)) + blanket), partial(largest, eps=eps, most=most))
         for i in [] if upper else guarantee._below.places:
-            seen = [partial(above, i=i, at=at) for at in thresholds(population, budgets[i])] if not k else []
+            seen = [partial(inside, i=i, ends=ends) for ends in intervals(population, budgets[i])] if not k else []
             yield from (Answer(20.0 * number**2, one) for one in seen or [partial(third_value, i=i)])
         for equal in forms.equal if upper else [forms.least] if k else []:
             yield from bounds_of(equal)(eps, upper)

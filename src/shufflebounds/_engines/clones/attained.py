@@ -16,10 +16,12 @@ If the analyst also knew T, u would replace u_M in this formula: that is the clo
 over D is a hockey-stick divergence of binomial noise: :math:`\mathbb{E}(D - uM)_+/M = H_{e^s}(B \| B+1)/(1 + e^s)` with
 :math:`B \sim \mathrm{Bin}(M-1, \tfrac12)` and tanh(s/2) = u.
 
-For Laplace and Gaussian noise the other users have the value 0. The test uses the number of messages above a threshold, which is a
-sum of independent bits. The best threshold depends on eps, so several are used. For many users the best one is that at which the
-target's value changes the mean number by the largest multiple of the standard deviation. For large eps it is one that few messages
-of other users exceed.
+For Laplace and Gaussian noise the other users have the value 0. The test uses the number of messages in an interval, which is a sum
+of independent bits. The best interval depends on eps, so several are used. If all users have similar noise, intervals without an
+upper end are as good as any. If other users have far more noise than the target, few of their messages are close to the target's
+value 1, and an interval around 1 gives a far larger lower bound. For many users the best interval is that for which the target's
+value changes the mean number by the largest multiple of the standard deviation. For large eps the test is that no or few messages
+are in an interval, or that one is in an interval that few messages of other users are in.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ from shufflebounds._losses.budget import Budget
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses, Sampling
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 
-__all__ = ["attained_pairs", "thresholds"]
+__all__ = ["attained_pairs", "intervals"]
 
 TAILS = (-700.0, TABLE_SIZE // 8), (-60.0, TABLE_SIZE)
 """Pairs of the log of the truncated mass of a sum of bits and of the largest permitted number of its values: the first pair for
@@ -55,9 +57,22 @@ a larger lower bound for few users, and a longer run time."""
 TRIED = 128
 """Number of candidate thresholds from which the thresholds of EXCEEDED are chosen."""
 
-FAR_APART = 10.0
-"""Ratio of budgets above which thresholds of the scale of the target's noise are tried, too. Raised: a smaller lower bound for the
-users with the least noise. Lowered: twice the run time for more populations."""
+FAR_APART = 2.0
+"""Ratio of budgets above which intervals around the target's value 1 are tried, too. Raised: a smaller lower bound for the users
+with the least noise; the median gain in eps is less than 1 % for smaller ratios. Lowered: 1.4 times the run time for more
+populations."""
+
+RARE = 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0
+"""Values of -log(delta) for which the intervals around 1 with the largest approximate eps are used. More entries: a larger lower
+bound for few users, and a longer run time."""
+
+LARGER = 1.02
+"""Smallest ratio of the approximate eps of a further interval to that of the intervals already chosen. Raised: a smaller lower
+bound. Lowered: a longer run time."""
+
+STARTS, ENDS, REACH = 24, 11, 32.0
+"""Numbers of candidates for the start and for the end of an interval around 1, and the largest distance of both from the target's
+values, in units of the scale of the target's noise. Larger numbers: a larger lower bound, and a longer run time."""
 
 
 def attained_pairs(population: Population, place: int) -> list[tuple[DominatingPairInfo, DominatingPairInfo]]:
@@ -69,7 +84,7 @@ def attained_pairs(population: Population, place: int) -> list[tuple[DominatingP
         pair = _ThirdValue.of(population.family.categories, budget, *others)
         info = pair and DominatingPairInfo(partial(at_each, pair.log_delta), budget, sampling=Sampling(1e-4, 0.1), attained=SINGLE)
         return [(info, info)] if info else []
-    orders = (_above(population.family, budget, *others, at) for at in thresholds(population, budget))
+    orders = (_inside(population.family, budget, *others, *at) for at in intervals(population, budget))
     return [pair for pair in orders if pair]
 
 
@@ -134,24 +149,25 @@ class _ThirdValue:
         return Interval(min(sides[0], 0.0), min(float(np.logaddexp(sides[1], self.log_lost)), 0.0))
 
 
-def _above(
-    family: Family, budget: float, budgets: FloatArray, counts: FloatArray, at: float
+def _inside(
+    family: Family, budget: float, budgets: FloatArray, counts: FloatArray, start: float, end: float
 ) -> tuple[DominatingPairInfo, DominatingPairInfo] | None:
-    """Return the pair of distributions of the number of messages above `at`, or None if this number has too many values."""
-    below, above = family.cut(budgets, at)
+    """Return the pair of distributions of the number of messages in (start, end], or None if this number has too many values."""
+    outside, inside = family.between(budgets, start, end)
     bits: list[Bit] = []
     for value in (0.0, 1.0):
         with np.errstate(divide="ignore"):
-            lower, upper = np.log(np.concatenate(family.cut(np.array([budget]), at - value)))
+            lower, upper = np.log(np.concatenate(family.between(np.array([budget]), start - value, end - value)))
         bits.append((float(lower), float(upper)))
 
     # The log odds of a bit have an error of ROUNDING, which changes log Pr[S = k] for the sum S of the bits by at most ROUNDING |k
-    # - E S|.
+    # - E S|. Probabilities below 1e-65 may have an error of 3 ROUNDING. For the target's bit this is less than `rounding`; for the
+    # other bits `atoms_of_sum` adds 16 ulp of log Pr[S = k], which is more.
     rounding = ROUNDING * (2 + min(float(counts.sum()), TABLE_SIZE))
 
     def listed(order: tuple[Bit, Bit]) -> LossAtoms | None:
         for log_tail, most in TAILS:
-            atoms = atoms_of_sum(above, below, counts, *order, log_tail, most=most, merge=True)
+            atoms = atoms_of_sum(inside, outside, counts, *order, log_tail, most=most, merge=True)
             if atoms is not None:
                 return replace(atoms, slack=atoms.slack + rounding, loss_error=atoms.loss_error + 2 * rounding)
         return None
@@ -166,27 +182,55 @@ def _known(atoms: LossAtoms, pure: float) -> DominatingPairInfo:
     return DominatingPairInfo(atoms.log_delta, pure, losses=Losses(lambda log_tail: atoms), attained=SINGLE)
 
 
-def thresholds(population: Population, budget: float) -> list[float]:
-    """Return thresholds for a target: the best for many users, and one for each expected number in EXCEEDED of users above it."""
+def intervals(population: Population, budget: float) -> list[tuple[float, float]]:
+    """Return the intervals (start, end] whose messages are counted for a target; the first one is the best for many users.
+
+    There is one half-line for each expected number in EXCEEDED of users above it. If the noise of some users has a far larger scale
+    than the target's, there are intervals around 1 for the entries of RARE, too.
+    """
     widest = max(float(population.sketch.middle.min()), TINY)
-    # If the noise of some users has a far larger scale than the target's, no threshold of its grid is close to the target's inputs.
-    scales = [1 / widest, *([1 / budget] if budget > FAR_APART * widest else [])]
-    return [*dict.fromkeys(at for scale in scales for at in _of_scale(population, budget, scale))]
+    start = np.concatenate([np.linspace(-2 / widest, 1 + 2 / widest, TRIED), 1 + np.geomspace(2, 1000, TRIED) / widest])
+    end, around = np.full(start.size, math.inf), budget > FAR_APART * widest
+    if around:
+        before = np.array([0.5, 1.0, *(1 - np.geomspace(0.1, REACH + budget, STARTS) / budget)])
+        after = np.array([*(1 + np.geomspace(1, REACH, ENDS) / budget), math.inf])
+        start, end = np.append(start, np.repeat(before, after.size)), np.append(end, np.tile(after, before.size))
 
-
-def _of_scale(population: Population, budget: float, scale: float) -> list[float]:
-    """Return the thresholds that are chosen from the grid of one scale of noise."""
-    sketch = population.sketch
-    tried = np.concatenate([np.linspace(-2 * scale, 1 + 2 * scale, TRIED), 1 + np.geomspace(2, 1000, TRIED) * scale])
-    below, above = (np.array(sides) for sides in zip(*(population.family.cut(sketch.middle, at) for at in tried)))
-    own = [np.array([float(population.family.cut(np.array([budget]), at - value)[1][0]) for at in tried]) for value in (0.0, 1.0)]
-    variance = (below * above) @ sketch.counts
-    score = (own[1] - own[0]) ** 2 / (variance + own[1] * (1 - own[1]) + 1e-300)
-    expected = above @ sketch.counts
-    # Larger thresholds are omitted: the probability that the target's message exceeds them would underflow, and the privacy loss
-    # would be infinite.
-    kept = own[0] > TINY
-    tried, score, expected = tried[kept], score[kept], expected[kept]
+    target = np.array([budget])
+    bits = np.array([population.family.between(target, start - value, end - value) for value in (0.0, 1.0)])
+    # Intervals for which a probability of the target's bit would underflow are omitted, because its privacy loss would be infinite.
+    kept = bits.min(axis=(0, 1)) > TINY
+    if not kept.any():
+        return []
+    lines, start, end, bits = np.count_nonzero(kept[: 2 * TRIED]), start[kept], end[kept], bits[:, :, kept]
+    outside, inside = population.family.between(population.sketch.middle, start[:, None], end[:, None])
+    expected, variance = inside @ population.sketch.counts, (inside * outside) @ population.sketch.counts
+    score = (bits[1, 1] - bits[0, 1]) ** 2 / (variance + bits[1, 1] * bits[1, 0] + 1e-300)
+    # eps is about proportional to the square root of the score.
+    score[:lines] *= LARGER**2
+    places = [np.argmax(score[:size]) for size in (score.size, lines) if size]
+    for rarity in RARE if around else ():
+        eps = _approximate_eps(rarity, expected, bits)
+        if eps.max() > LARGER * eps[places].max():
+            places.append(np.argmax(eps))
     # The expected number of users above a threshold decreases with the threshold.
-    places = [int(np.argmax(score)), *(int(np.argmax(expected <= number)) for number in EXCEEDED if expected[-1] <= number)]
-    return [float(tried[place]) for place in dict.fromkeys(places)]
+    above = expected[:lines]
+    places += [np.argmax(above <= number) for number in EXCEEDED if lines and above[-1] <= number]
+    return [(float(start[place]), float(end[place])) for place in dict.fromkeys(map(int, places))]
+
+
+def _approximate_eps(rarity: float, expected: FloatArray, bits: FloatArray) -> FloatArray:
+    """Return for each interval approximately the eps at delta = e^-rarity of the test that few messages are in it.
+
+    Let C be a Poisson number with mean m. Pr[C <= x m] is about e^(-m (x log x - x + 1)) for x < 1, and Pr[C = x m - 1] is about x
+    times Pr[C = x m]. So, if the target's message is in the interval with probability q_0 or q_1, the likelihood ratio of the
+    number x m of messages is about (1 - q_0 + x q_0)/(1 - q_1 + x q_1). The smallest x with a probability of at least e^-rarity is
+    found by bisection of its root.
+    """
+    (miss, hit), (miss_one, hit_one) = bits
+    root = np.ones(expected.size)
+    for step in 0.5 ** np.arange(1, 20):
+        x = (root - step) ** 2
+        root = np.where(expected * (x * np.log(x) - x + 1) - np.log(miss + x * hit) <= rarity, root - step, root)
+    x = np.where(expected - np.log(miss) <= rarity, 0.0, root**2)
+    return np.asarray(np.log((miss + x * hit) / (miss_one + x * hit_one)))

@@ -31,7 +31,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from shufflebounds._base.limits import SQUARABLE
-from shufflebounds._base.scipy_functions import log_ndtr, ndtr, ndtri_exp
+from shufflebounds._base.scipy_functions import erf, log_ndtr, ndtr, ndtri_exp
 from shufflebounds._base.types import FloatArray, Interval
 from shufflebounds._core import _clones
 from shufflebounds._core._gaussian import gaussian_log_delta
@@ -101,8 +101,12 @@ class Family:
         """Return the rates in the window with parameter T = `reach`; for a column of reaches, one row of rates each."""
         raise NotImplementedError
 
-    def cut(self, budgets: FloatArray, at: float) -> tuple[FloatArray, FloatArray]:
-        """Return for each budget the probabilities of noise <= `at` and of noise > `at`; relative errors are at most ROUNDING."""
+    def between(self, budgets: Real, start: Real, end: Real) -> tuple[FloatArray, FloatArray]:
+        """Return the probabilities that the noise is outside and inside of (start, end]; the arguments are broadcast.
+
+        If `end` is inf, or if end > 0 and end - start >= end/40, relative errors are at most ROUNDING, and at most 3 ROUNDING for
+        probabilities below 1e-65.
+        """
         raise NotImplementedError
 
     def pure_epsilon(self, budget: float) -> float:
@@ -170,9 +174,13 @@ class LaplaceFamily(Family):
             rates *= _revealed(min(max(turn, low), high))
         return np.minimum(rates, 0.5)
 
-    def cut(self, budgets: FloatArray, at: float) -> tuple[FloatArray, FloatArray]:
-        outer = 0.5 * np.exp(-budgets * abs(at))
-        return (1 - outer, outer) if at >= 0 else (outer, 1 - outer)
+    def between(self, budgets: Real, start: Real, end: Real) -> tuple[FloatArray, FloatArray]:
+        low, high = 0.5 * np.exp(-budgets * np.abs(start)), 0.5 * np.exp(-budgets * end)
+        # The difference of two tails on the same side of 0 would lose accuracy by cancellation.
+        right = low * -np.expm1(-budgets * (end - start)), 1 - low + high
+        around = -0.5 * (np.expm1(budgets * np.minimum(start, 0)) + np.expm1(-budgets * end)), low + high
+        inside, outside = (np.where(np.less(start, 0), *both) for both in zip(around, right))
+        return outside, inside
 
     def window(self, log_mass: Real, low: float, high: float, eps: float) -> Terms:
         reach = (-log_mass - math.log(2)) / low
@@ -214,8 +222,12 @@ class GaussianFamily(Family):
     def pure_epsilon(self, budget: float) -> float:
         return math.inf
 
-    def cut(self, budgets: FloatArray, at: float) -> tuple[FloatArray, FloatArray]:
-        return np.asarray(ndtr(budgets * at)), np.asarray(ndtr(-budgets * at))
+    def between(self, budgets: Real, start: Real, end: Real) -> tuple[FloatArray, FloatArray]:
+        low, high = budgets * start, budgets * end
+        outside = ndtr(low) + ndtr(-high)
+        # Near 0, where the tails are nearly equal, their difference would lose accuracy by cancellation; that of erf does not.
+        inside = np.where(low < 1, 0.5 * (erf(math.sqrt(0.5) * high) - erf(math.sqrt(0.5) * low)), ndtr(-low) - ndtr(-high))
+        return outside, inside
 
     def log_local(self, budget: float, eps: float) -> Interval:
         value, error = map(float, gaussian_log_delta(1.0, budget, eps))
