@@ -46,19 +46,23 @@ def atoms_of_sum(
     so the divergences are lower bounds.
     """
     try:
-        _, window, error = bits_window(one, zero, counts, log_tail=log_tail, most=most)
+        start, window, error = bits_window(one, zero, counts, log_tail=log_tail, most=most)
     except WideWindowError:
         return None
     laws = [with_bit(window, bit) for bit in (first, second)]
     size = float(np.abs(window).max())
+    # At an end of the window, up to e^log_tail of the mass of S + B is that of a truncated value of S. It is added under the second
+    # distribution only, so that the outcome does not make a lower bound of a divergence too large.
+    sizes = np.ones(one.size) if counts is None else counts
+    ends = [end for end, cut in ((0, start > sizes[zero == 0].sum()), (-1, start + window.size <= sizes[one > 0].sum())) if cut]
+    laws[1][ends] = np.logaddexp(laws[1][ends], log_tail)
+    lost = float(np.logaddexp.reduce([math.log(2) + log_tail, *laws[0][ends]])) if ends else -math.inf
     if merge and laws[0].size > MOST_LISTED + 1:
         cell = -(-laws[0].size // MOST_LISTED)
         laws = [np.logaddexp.reduceat(law, np.arange(0, law.size, cell)) for law in laws]
         # An atom is a sum of `cell` masses. Each addition has an error of at most an ulp of the largest absolute logarithm, which
         # is that of the smallest mass.
         error += cell * ULP * (2 + max(float(np.abs(law).max()) for law in laws))
-    trials = one.size if counts is None else counts.sum()
-    lost = -math.inf if window.size == trials + 1 else math.log(2) + log_tail
     return LossAtoms.of(laws[0], laws[1], log_lost=lost, error=error + 16 * ULP * (1 + size))
 
 
