@@ -227,7 +227,7 @@ class GaussianFamily(Family):
         outside = ndtr(low) + ndtr(-high)
         # Near 0, where the tails are nearly equal, their difference would lose accuracy by cancellation; that of erf does not.
         inside = np.where(low < 1, 0.5 * (erf(math.sqrt(0.5) * high) - erf(math.sqrt(0.5) * low)), ndtr(-low) - ndtr(-high))
-        return outside, inside
+        return np.asarray(outside), inside
 
     def log_local(self, budget: float, eps: float) -> Interval:
         value, error = map(float, gaussian_log_delta(1.0, budget, eps))
