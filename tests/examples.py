@@ -131,11 +131,11 @@ def _priv_unit(r):
 
 
 def _gaussian(r):
-    return m.GaussianMechanism(r.choice([1.0, math.exp(r.uniform(-1, 3))]))
+    return m.GaussianMechanism(r.choice([1.0, math.exp(r.uniform(-1, 3)), 10 ** r.uniform(1, 6)]))
 
 
 def _laplace(r):
-    return m.LaplaceMechanism(r.choice([1.0, math.exp(r.uniform(-1, 3))]))
+    return m.LaplaceMechanism(r.choice([1.0, math.exp(r.uniform(-1, 3)), 10 ** r.uniform(1, 6)]))
 
 
 def _rappor(r):

@@ -139,7 +139,9 @@ class _OneForms(OfMechanismForms):
         part = order - low
         if part == 0 and low > 1:
             return Interval(self._whole(low, False), self._whole(low, True))
-        if not 1 < order < LARGEST_ORDER:
+        if order > LARGEST_ORDER:
+            return Interval(self._beyond(order), math.inf)
+        if not order > 1:
             return Interval(0.0, math.inf)
         # (a - 1) D_a is convex in a, and 0 at a = 1. So it is at most the chord between the two nearest whole orders, and at least
         # the lines through two whole orders on either side.
@@ -154,6 +156,16 @@ class _OneForms(OfMechanismForms):
         lower = max(0.0, below + part * (below - first), line) - rounding
         chord = most + part * (more - most) if more < math.inf else math.inf
         return Interval(max(lower, 0.0) / (order - 1) * (1 - SLACK), chord / (order - 1) * (1 + SLACK))
+
+    def _beyond(self, order: float) -> float:
+        """Return a lower bound of the Renyi divergence of an order above LARGEST_ORDER for a removed record."""
+        # (a - 1) D_a is convex in a, so it is above the line through the two largest whole orders; and D_a increases with a.
+        most = LARGEST_ORDER - 1
+        known, first = self._whole(most + 1, False), self._whole(most, True)
+        if not max(known, first) < math.inf:
+            return known
+        slope = (most * known - (most - 1) * first) - 8 * ULP * most * (known + first)
+        return max(known, (slope + most / (order - 1) * (known - slope)) * (1 - SLACK))
 
     @kept(CACHED_ANSWERS)
     def _whole(self, order: int, upper: bool) -> float:

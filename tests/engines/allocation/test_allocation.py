@@ -65,6 +65,51 @@ def test_two_steps_against_quadrature(sigma, eps):
 
 
 @pytest.mark.slow
+def two_laplace_steps(scale, eps):
+    """Return log delta of allocation to one of two steps with Laplace noise, if the record is removed, by integration."""
+    b, level = mp.mpf(scale), 2 * mp.exp(mp.mpf(eps))
+    least, most = mp.exp(-1 / b), mp.exp(1 / b)
+    # The ratio of a step is `least` below the output 0, `most` above 1, and ratio(x) at x between them.
+    below, above = mp.mpf(1) / 2, mp.exp(-1 / b) / 2
+
+    def ratio(x):
+        return mp.exp((2 * x - 1) / b)
+
+    def excess(other):
+        # The integral of (other + ratio(x) - level)_+ with the density e^(-x/b)/(2 b) of the outputs between 0 and 1.
+        first = min(max((b * mp.log(level - other) + 1) / 2, mp.mpf(0)), mp.mpf(1))
+        return ((other - level) * (mp.exp(-first / b) - mp.exp(-1 / b)) + 1 - mp.exp((first - 1) / b)) / 2
+
+    single = above**2 * max(2 * most - level, 0) + 2 * below * above * max(least + most - level, 0)
+    one = 2 * below * excess(least) + 2 * above * excess(most)
+    return float(mp.log((single + one + mp.quad(lambda x: mp.exp(-x / b) / (2 * b) * excess(ratio(x)), [0, 0.5, 1])) / 2))
+
+
+@pytest.mark.parametrize("scale", [3.0, 100.0, 16108.591803024483, 1e6, 1e8, 1e9, 1e12])
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_two_steps_with_laplace_noise_of_any_scale(scale, share):
+    eps = share / scale
+    with mp.workdps(50):
+        exact = two_laplace_steps(scale, eps)
+    pair = AllocationPair(LaplaceMechanism(scale), 2, removed=True)
+    lower, upper = pair.log_delta(eps, bound="lower"), pair.log_delta(eps)
+    assert lower <= exact <= upper
+    # Ratios that are all within 1e-8 of 1 have only the bound of one step.
+    assert scale > 1e8 or upper - lower < 1e-4
+
+
+@pytest.mark.parametrize("removed", [True, False])
+@pytest.mark.parametrize("sigma", [5.0, 30.0, 100.0, 1e3, 1e6, 1e9, 1e12])
+def test_many_steps_of_noise_of_any_scale(sigma, removed):
+    # The mean of 400 likelihood ratios, each with the variance 1/sigma^2, is nearly normal with the deviation 1/(20 sigma). So the
+    # total variation distance is 1/(20 sigma sqrt(2 pi)).
+    limit = -math.log(20 * sigma * math.sqrt(2 * math.pi))
+    pair = AllocationPair(GaussianMechanism(sigma), 400, removed)
+    assert pair.log_delta(0.0, bound="lower") - 0.01 <= limit <= pair.log_delta(0.0) + 0.01
+    if sigma < 1e7:
+        assert pair.log_delta(0.0) - pair.log_delta(0.0, bound="lower") < 1e-3
+
+
 def test_three_steps_against_the_grid():
     """The sum of three ratios is computed by a direct convolution on a fine grid of outcomes."""
     y = np.linspace(-9, 10, 401)
@@ -383,6 +428,22 @@ def test_orders_between_whole_ones(mechanism, order):
     assert between.lower <= upper
     assert lower <= between.upper
     assert 0 <= between.lower <= between.upper
+
+
+@pytest.mark.parametrize("sigma", [1.0, 2.0, 30.0, 100.0])
+@pytest.mark.parametrize("order", [257, 300, 1000])
+def test_orders_above_the_largest_whole_one_that_is_computed(sigma, order):
+    # The moments of a mean of two likelihood ratios are binomial sums of those of one: E L^k = e^(k (k - 1)/(2 sigma^2)).
+    with mp.workdps(50):
+        def moment(k):
+            return mp.exp(mp.mpf(k) * (k - 1) / (2 * mp.mpf(sigma) ** 2))
+
+        exact = float(mp.log(mp.fsum(mp.binomial(order, k) * moment(k) * moment(order - k) for k in range(order + 1))
+                             / mp.mpf(2) ** order) / (order - 1))
+    pair = AllocationPair(GaussianMechanism(sigma), 2)
+    lower = pair.rdp(order, bound="lower")
+    assert pair.rdp(256, bound="lower") <= lower <= exact <= pair.rdp(order)
+    assert order > 300 or lower > 0.9 * exact
 
 
 @pytest.mark.parametrize(("p", "q"), [

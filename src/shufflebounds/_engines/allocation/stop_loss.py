@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shufflebounds._base.caches import Kept, cached_property, kept
 from shufflebounds._base.convex_order import grid_spread, largest_charge, merged, shares, to_nodes
@@ -57,6 +59,14 @@ BIG_CELLS, MOST_BIG = 300, 12
 """Number of cells of the logarithmic grid for sums of large ratios, and the smallest number j of large ratios whose sum is not
 evaluated. Instead, the probability of j or more large ratios is added to the upper bound. Raised: tighter bounds in more time."""
 
+ROUNDING = 512 * ULP
+"""Relative error of an atom, or of the mean of a cell, for which the lower bound is charged. Lowered: the charge would be below the
+error of quotients of masses. Raised: less tight bounds for ratios of one step that are all within about 1e-8 of 1."""
+
+NARROW = 1e-8
+"""Length of the range of losses below which no sum is evaluated. Raised: noise of a smaller scale has only the bound of one step.
+Lowered: the errors of the mean ratios of cells, about 1e-12, would not be far below the step of the grid."""
+
 
 class _Grid(NamedTuple):
     """The grid of small ratios: its first point, step and size."""
@@ -68,6 +78,11 @@ class _Grid(NamedTuple):
     @property
     def top(self) -> float:
         return self.anchor + self.step * (self.size - 1)
+
+    @property
+    def tolerance(self) -> float:
+        """Largest distance from a grid point at which a ratio counts as that point, which covers the rounding of ratios."""
+        return max(ON_GRID * self.step, ROUNDING * self.top)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,20 +109,23 @@ class Allocation:
         """The range of losses ln(dP/dQ): below it ratios are merged (LOWER_CUT), above it they count as infinite (CUT)."""
         low, high = self.law.low, self.law.high
         if not math.isfinite(high):
-            at = np.linspace(-SAFE_EXPONENT, SAFE_EXPONENT, 120_001)
-            inside = (self.law.tail_q(at)[0] > LOWER_CUT) & (self.law.tail_p(at)[1] >= CUT)
-            ends = np.flatnonzero(np.diff(inside))
-            low, high = (float(at[ends[0]]), float(at[ends[1] + 1])) if ends.size == 2 else (-math.inf, math.inf)
+            low = -_first(lambda size: self.law.tail_q(-size)[0] <= LOWER_CUT)
+            high = _first(lambda size: self.law.tail_p(size)[1] < CUT)
         if high > LARGEST_LOSS:
             raise InfeasibleError(f"random allocation: likelihood ratios of one step exceed e^{LARGEST_LOSS:.0f}, so that one step "
                                   "nearly identifies the record; noise must be larger")
         return low, high
 
+    def _unknown(self, eps: FloatArray) -> IntervalArray | None:
+        """Return the bounds -inf and 0 of each log delta if the ratios are too close to 1, or None."""
+        low, high = self.loss_range
+        return IntervalArray(np.full(eps.size, -np.inf), np.zeros(eps.size)) if high - low < NARROW else None
+
     @cached_property
     def _rough(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The upper ends, the masses under Q and the mean ratios of 8000 cells, from which the grids are chosen."""
         low, high = self.loss_range
-        edges = np.linspace(low - 1e-9 * (1 + abs(low)), high, 8001)
+        edges = np.linspace(low - 1e-9 * (high - low), high, 8001)
         q, p, _ = self.law.cells(edges)
         value = np.exp(edges[1:])
         return value, q, np.where(q > 0, p / np.where(q > 0, q, 1.0), value)
@@ -124,7 +142,9 @@ class Allocation:
     def _grid(self) -> _Grid:
         """The grid of small ratios for a removed record, and for an added record at small eps (`_regimes`)."""
         value, q, ratio = self._rough
-        mass, first, second = (np.cumsum(x) for x in (q, q * ratio, q * ratio * ratio))
+        # Ratios close to 1 have a small variance, so moments about 1 are used.
+        away = ratio - 1
+        mass, first, second = (np.cumsum(x) for x in (q, q * away, q * away * away))
         deviation = np.sqrt(np.maximum(second - first * first / np.maximum(mass, 1e-300), 0.0))
         fine = self._fine
         fits = value - math.exp(self.loss_range[0]) <= POINTS * fine * deviation
@@ -170,8 +190,8 @@ class Allocation:
         return tuple(out)
 
     def _lower_anchor(self, grid: _Grid) -> float:
-        """Return the first grid point for the lower bound: the mean of all ratios below the second point. These ratios are
-        replaced by their mean.
+        """Return the first grid point for the lower bound: the mean of all ratios below the second point, by which they are
+        replaced. If their mass under Q is below e^LOWER_CUT, the lower bound omits them instead (see `_lower`).
         """
         anchor, step, _ = grid
         if self.law.loss.size:
@@ -183,8 +203,8 @@ class Allocation:
         for _ in range(56):
             middle = (low + high) / 2
             q, p, _ = self.law.cells(np.array([-1e3, middle]))
-            lean = math.exp(middle) - (float(p[0] / q[0]) if q[0] > 0 else 0.0)
-            low, high = (middle, high) if lean < step else (low, middle)
+            near = q[0] < math.exp(LOWER_CUT) or math.exp(middle) - float(p[0] / q[0]) < step
+            low, high = (middle, high) if near else (low, middle)
         return math.exp(low) - step
 
     def _cells(self, points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -205,24 +225,30 @@ class Allocation:
     @cached_property
     def upper(self) -> _Side:
         """A distribution that is larger in the convex order than the distribution of a ratio, for the upper bound."""
-        return self._upper(self._grid)
+        return self._upper(self._grid, mirrored=False)
 
     @cached_property
     def lower(self) -> _Side:
         """A distribution that is smaller in the increasing convex order than the distribution of a ratio, for the lower bound."""
         return self._lower(self._grid, mirrored=False)
 
-    def _upper(self, grid: _Grid) -> _Side:
+    def _upper(self, grid: _Grid, *, mirrored: bool) -> _Side:
+        """Return a distribution that is larger in the increasing convex order than the distribution of the ratio.
+
+        If `mirrored`, the distribution of the negative of the result is larger in this order than that of the negative of the
+        ratio.
+        """
         anchor, step, size = grid
         points = anchor + step * np.arange(size, dtype=np.float64)
         q, means, mass_error = self._cells(points)
         mass = q * (1 + mass_error)
-        out = to_nodes(mass, mass * shares(means + 4 * mass_error * points[1:], points[:-1], points[1:]))
+        error = (-4 if mirrored else 4) * mass_error * points[1:]
+        out = to_nodes(mass, mass * shares(means + error, points[:-1], points[1:]))
         place = np.exp(self.law.loss)
-        inside = place <= points[-1] + ON_GRID * step
+        inside = place <= points[-1] + grid.tolerance
         places = (np.minimum(place[inside], points[-1]) - anchor) / step
         atoms = grid_spread(places, self.law.q[inside] * (1 + 64 * ULP), 0, size)
-        return _Side(GridLaw(anchor, step, out + atoms), self._big(float(points[-1]), upper=True))
+        return _Side(GridLaw(anchor, step, out + atoms), self._big(float(points[-1]), grid.tolerance, upper=True))
 
     def _lower(self, grid: _Grid, *, mirrored: bool) -> _Side:
         """Return a distribution that is smaller in the increasing convex order than the distribution of the ratio.
@@ -234,25 +260,27 @@ class Allocation:
         points = anchor + step * np.arange(size, dtype=np.float64)
         q, means, mass_error = self._cells(points)
         mass = q * (1 - mass_error)
+        # The mean of the first cell may be below the first grid point if the mass is so small (`_lower_anchor`).
+        mass[0] = mass[0] if mass[0] >= math.exp(LOWER_CUT) else 0.0
         means = np.clip(means * (1 + (4 if mirrored else -4) * mass_error), points[:-1], points[1:])
         value = np.exp(self.law.loss)
-        place = (value - anchor) / step
-        inside = place <= size - 1 + ON_GRID
+        inside = value <= points[-1] + grid.tolerance
         # Only the two ends of the range of ratios are atoms, and they are grid points (`_laid`).
-        near = np.round(place[inside])
-        assert (np.abs(place[inside] - near) <= ON_GRID).all()
+        near = np.round((value[inside] - anchor) / step)
+        assert (np.abs(value[inside] - points[near.astype(np.intp)]) <= grid.tolerance).all()
         atoms = np.bincount(near.astype(np.intp), weights=self.law.q[inside] * (1 - 64 * ULP), minlength=size)
         if mirrored:
             law = contracted(-float(points[-1]), step, mass[::-1], -means[::-1])
             return _Side(GridLaw(law.anchor, step, law.mass + atoms[::-1]), (np.empty(0), np.empty(0)))
         law = contracted(anchor, step, mass, means)
-        return _Side(GridLaw(anchor, step, law.mass + atoms), self._big(float(points[-1]), upper=False))
+        return _Side(GridLaw(anchor, step, law.mass + atoms), self._big(float(points[-1]), grid.tolerance, upper=False))
 
-    def _big(self, start: float, *, upper: bool) -> tuple[FloatArray, FloatArray]:
+    def _big(self, start: float, tolerance: float, *, upper: bool) -> tuple[FloatArray, FloatArray]:
         """Return values and masses under Q of the ratios above `start`, the end of the grid."""
         high = self.loss_range[1]
         first = math.log(start)
-        if not high > first * (1 + 1e-12):
+        # An atom at the end of the range is a grid point already if it is within the tolerance of the last one.
+        if not high > first * (1 + 1e-12) or (self.law.loss.size and math.exp(high) <= start + tolerance):
             return np.empty(0), np.empty(0)
         edges = np.linspace(first, high, BIG_CELLS + 1)
         q, p, mass_error = self.law.cells(edges)
@@ -270,7 +298,7 @@ class Allocation:
         The grid is the entry of `_regimes` with index `regime`.
         """
         grid = self._regimes[regime][1]
-        side = self.upper if regime == 0 else self._upper(grid)
+        side = self._upper(grid, mirrored=True)
         above = side.small.reversed()
         # The upper bound counts a large ratio as the last grid point, and the lower bound omits it.
         above.mass[0] += float(side.big[1].sum())
@@ -279,6 +307,8 @@ class Allocation:
 
     def remove(self, eps: FloatArray) -> IntervalArray:
         """Return bounds, at each eps >= 0, of the log divergence of all outputs with the record from those without it."""
+        if (trivial := self._unknown(eps)) is not None:
+            return trivial
         # At most 256 levels are evaluated at once, which limits the memory.
         parts = np.split(eps, range(256, eps.size, 256))
         lower, upper = (np.concatenate([self._remove(part, upper=upper) for part in parts]) for upper in (False, True))
@@ -288,7 +318,7 @@ class Allocation:
         t, sign = self.steps, 1 if upper else -1
         levels = t * np.exp(np.minimum(eps, SAFE_EXPONENT)) * (1 - sign * 8 * ULP)
         if not upper:
-            levels = levels + t * ON_GRID * self._grid.step
+            levels = levels + t * self._grid.tolerance
         # `alone` approximates log delta: the log probability that one ratio alone makes the sum large enough. Contributions to
         # delta below e^(alone - NEGLIGIBLE_ROUGHLY) need not be accurate.
         alone = self.law.log_p_above(np.log1p(t * np.expm1(np.minimum(eps, SAFE_EXPONENT))))
@@ -423,6 +453,8 @@ class Allocation:
 
     def add(self, eps: FloatArray) -> IntervalArray:
         """Return bounds, at each eps >= 0, of the log divergence of all outputs without the record from those with it."""
+        if (trivial := self._unknown(eps)) is not None:
+            return trivial
         lower, upper = np.empty_like(eps), np.empty_like(eps)
         regimes = np.searchsorted([start for start, _ in self._regimes], eps) - 1
         for regime in np.unique(regimes).tolist():
@@ -433,7 +465,7 @@ class Allocation:
     def _add(self, eps: FloatArray, regime: int) -> IntervalArray:
         t = self.steps
         weight = eps - math.log(t)
-        shift = t * ON_GRID * self._regimes[regime][1].step
+        shift = t * self._regimes[regime][1].tolerance
         levels, floor = -t * np.exp(-np.minimum(eps, SAFE_EXPONENT)), LOWER_CUT + math.log(t) - NEGLIGIBLE_ROUGHLY
         below, above = self._lows.of(regime, partial(self._low_sums, regime))
         upper = above.log_stop_loss(levels * (1 + 8 * ULP), floor=floor)
@@ -445,6 +477,21 @@ class Allocation:
         capped = t * self.law.log_q_below(math.log(t) - eps + 64 * ULP * (1 + eps))
         high = np.minimum(np.logaddexp(weight + upper + error, lost), capped)
         return consistent(IntervalArray(weight + lower - error, high), "log delta of an added record at eps={!r}", eps)
+
+
+def _first(beyond: Callable[[FloatArray], NDArray[np.bool_]]) -> float:
+    """Return the smallest size for which the condition `beyond` holds, rounded up by less than 1e-4 of it, or inf if there is none.
+
+    Sizes between the smallest loss of noise that the library accepts and SAFE_EXPONENT are tried.
+    """
+    sizes = np.geomspace(1e-13, SAFE_EXPONENT, 1000)
+    for _ in range(2):
+        found = beyond(sizes)
+        if not found.any():
+            return math.inf
+        place = int(np.argmax(found))
+        sizes = np.linspace(sizes[max(place - 1, 0)], sizes[place], 1000)
+    return float(sizes[int(np.argmax(beyond(sizes)))])
 
 
 def _more(trials: int, chance: float, count: int) -> float:
