@@ -11,6 +11,7 @@ from shufflebounds._engines.amplification import bounds
 from shufflebounds._engines.excess import evaluation as _excess
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.extend import ClosedForms, DominatingPairInfo, IntervalArray
+from shufflebounds.profile.two_orders import TwoOrders
 
 
 class Inverted(PrivacyProfile):
@@ -169,6 +170,14 @@ def test_two_methods_for_one_sum_are_compared(monkeypatch):
     values, log_mass = np.array([-1e7, -3.0, 0.25, 3e7]), np.log([1e-9, 0.7 - 1e-9, 0.29, 0.01])
     with pytest.raises(InconsistentBoundsError, match=r"log E S_\+ of 120\.0 users"):
         _excess.sums(values, log_mass, 120.0, None, _excess.Effort.FINE)
+
+
+def test_two_orders_of_composition_and_groups_are_compared():
+    large, small = mechanisms.GaussianMechanism(1.0), mechanisms.GaussianMechanism(2.0)
+    at = np.array([0.5])
+    with pytest.raises(InconsistentBoundsError, match=r"log delta at eps=0\.5"):
+        TwoOrders(each=small, whole=large).log_delta(at)
+    assert TwoOrders(each=large, whole=small).log_delta(at).alone() == pytest.approx([small.log_delta(0.5)] * 2)
 
 
 def test_the_command_prints_the_error(monkeypatch, capsys):

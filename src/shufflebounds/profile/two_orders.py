@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from shufflebounds._base.types import FloatArray, IntervalArray
+from shufflebounds._base.types import FloatArray, IntervalArray, consistent
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds.tradeoff import Tradeoff
 
@@ -28,7 +28,7 @@ class TwoOrders(ClosedForms):
         return (self.whole, self.each) if upper else (self.whole,)
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
-        return IntervalArray(self.side(eps, False), self.side(eps, True))
+        return consistent(IntervalArray(self.side(eps, False), self.side(eps, True)), "log delta at eps={!r}", eps)
 
     def side(self, eps: FloatArray, upper: bool) -> FloatArray:
         return np.asarray(np.min([one._known_side(eps, upper=upper) for one in self._profiles(upper)], axis=0))
