@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from shufflebounds._engines.datasets import boxes
 from shufflebounds.mechanisms import FiniteRandomizer, HadamardResponse, SubsetSelection, UnaryEncoding
 from tests.strategies import slow, thinned
 
@@ -78,3 +79,32 @@ def test_the_upper_bound_of_a_matrix_is_the_maximum_over_every_dataset(seed, inp
     exact = float(Fraction(exact, factor.denominator * 2 ** (20 * users)))
     assert exact == pytest.approx(value, rel=1e-9)
     assert exact * (1 - 1e-12) <= math.exp(high) <= exact * (1 + 1e-8)
+
+
+@pytest.mark.parametrize("most_boxes", [1, 3, 10, 40])
+@pytest.mark.parametrize("randomizer", [
+    SubsetSelection(4, 3.0, 3), FiniteRandomizer(np.random.default_rng(5).dirichlet(np.ones(3), 4)),
+    FiniteRandomizer(np.random.default_rng(6).dirichlet(np.ones(4), 3)),
+], ids=lambda one: type(one).__name__)
+def test_a_search_with_a_limit_of_boxes_does_not_rise_with_the_number_of_users(monkeypatch, randomizer, most_boxes):
+    rows = np.array(randomizer._matrix())
+    values = []
+    for users in range(8, 31):
+        search = boxes.BoxesOfDatasets(rows, users)
+        monkeypatch.setattr(search, "_most_boxes", most_boxes)
+        values.append(search.covered(0.7).log_delta)
+    assert max(np.diff(values)) <= 1e-9
+
+
+def test_the_limit_of_boxes_falls_with_the_number_of_users_only_after_the_numbers_of_the_list():
+    rows = np.random.default_rng(5).dirichlet(np.ones(3), 4)
+    limits = [boxes.BoxesOfDatasets(rows, users)._most_boxes for users in range(2, 200)]
+    assert {users for users, limit, after in zip(range(2, 199), limits, limits[1:]) if limit != after} <= {*boxes.NUMBERS}
+    assert sorted(limits, reverse=True) == limits
+
+
+@pytest.mark.parametrize(("seed", "eps"), [(377744, 0.211), (972528, 0.11), (922800, 0.249)])
+def test_a_search_that_gains_little_is_not_omitted_if_the_bound_would_rise(seed, eps):
+    rows = np.random.default_rng(seed).dirichlet(np.full(5, 3.0), 2)
+    values = [FiniteRandomizer(rows).shuffled(users).log_delta(eps) for users in range(36, 41)]
+    assert max(np.diff(values)) <= 1e-9

@@ -13,7 +13,7 @@ from shufflebounds._base.types import FloatArray
 from shufflebounds._engines.amplification.lower import LowerBounds
 from shufflebounds._engines.amplification.randomizer_laws import Distributions
 from shufflebounds._engines.amplification.two_users import TwoUsers
-from shufflebounds._engines.datasets.boxes import LITTLE_WORK, WORK, BoxesOfDatasets, most_in_boxes, with_equal_values
+from shufflebounds._engines.datasets.boxes import LITTLE_WORK, NUMBERS, BoxesOfDatasets, most_in_boxes, with_equal_values
 from shufflebounds._engines.datasets.enumerated import MixedData, merged_outputs
 from shufflebounds._engines.datasets.every import Shares, extreme_rows, most_enumerated
 from shufflebounds._engines.datasets.largest_sum import single_bounds
@@ -36,13 +36,9 @@ computed. Raised: B is computed more often, and D less often. Lowered: B may be 
 by at most this difference if the approximation is close."""
 
 _WORTHWHILE = 0.02
-"""Datasets of a randomizer with more than three outputs are searched only if this may reduce the bound of log delta by more than
-_WORTHWHILE; with fewer outputs, by more than SEARCH_GAP. Raised: less tight bounds of few users, which may rise with the number of
-users. Lowered: longer run time, and bounds that take longer to certify."""
-
-_NUMBERS = sorted({round(2 ** (i / 6)) for i in range(6, 121)})
-"""Numbers of users of the stronger protocols whose datasets are searched. More numbers: longer run time. Fewer numbers: bounds that
-may rise with the number of users."""
+"""A search over datasets that cannot reduce the bound of log delta by more than _WORTHWHILE (SEARCH_GAP for at most three outputs)
+is omitted, unless the bound could then rise with the number of users. Raised: less tight bounds of few users. Lowered: longer run
+time, and bounds that take longer to certify."""
 
 _FEW_OF_NOISE = 64
 """Largest number of users for which the bound for two users of normal noise is computed; for more users, other bounds are smaller.
@@ -147,9 +143,8 @@ class UpperBounds:
         smallest = min((value for _, value in named), default=0.0)
         for protocols in self._stronger_protocols:
             for users in protocols.numbers(effort):
-                protocol = protocols.of(users)
-                value, settled = protocol.log_delta(eps, smallest, effort)
-                yield protocol, smallest, value
+                value, settled = protocols.log_delta(users, eps, smallest, effort)
+                yield protocols.of(users), smallest, value
                 smallest = min(smallest, value)
                 if settled:
                     break
@@ -264,7 +259,8 @@ class _StrongerProtocols:
     """The protocols with the matrix `rows` and at most `users` users, as far as their datasets can be searched."""
 
     def __init__(self, laws: Distributions, rows: FloatArray, users: int) -> None:
-        self._laws, self.rows = laws, with_equal_values(rows)
+        self._laws, self._users, self.rows = laws, users, with_equal_values(rows)
+        self.gain = _WORTHWHILE if rows.shape[1] > 3 else SEARCH_GAP
         self.fewest = min(most_enumerated(rows), users)
         self.most = max(min(most_in_boxes(self.rows), users), self.fewest)
         self._made: dict[int, _Stronger] = {}
@@ -275,14 +271,29 @@ class _StrongerProtocols:
             self._made[users] = _Stronger(self.rows, users, LowerBounds(self._laws, users, None))
         return self._made[users]
 
+    def log_delta(self, users: int, eps: float, smallest: float, effort: Effort) -> tuple[float, bool]:
+        """Return an upper bound of log delta for `users` users, and whether no search for fewer users can reduce the known bounds.
+
+        This is so if the bound is the maximum for this number of users, or if delta of a known dataset is at least the known bound
+        `smallest`. In the latter case the search, of about 0.1 s, is not worth its time, and the bound is inf. The search is also
+        omitted if it can reduce `smallest` by at most `gain`, and `smallest` is at most delta of a known dataset of one user less.
+        Then the bound does not rise with the number of users.
+        """
+        protocol, fine = self.of(users), effort is Effort.FINE
+        attained, useful = protocol.largest_known(eps), smallest if fine else smallest - self.gain
+        if attained >= useful or (attained >= smallest - self.gain and 2 < users == self._users
+                                  and self.of(users - 1).largest_known(eps) >= smallest):
+            return math.inf, True
+        return protocol.boxes.upper(eps, attained, useful, math.inf if fine else LITTLE_WORK)
+
     def numbers(self, effort: Effort) -> list[int]:
         """Return the numbers of users whose bounds are to be used, in decreasing order, until one of them is settled.
 
-        A search for more users takes more work, so it may end with a larger bound than a search for fewer users. The numbers
-        between the largest and the smallest one, which is that of an enumeration, are from a list that does not depend on the
-        number of users of the protocol. So the bound rarely rises with the number of users.
+        A search that ends before the maximum is known divides fewer boxes for more users, so its bound may be larger than that of a
+        search for fewer users. The number of boxes changes only after the numbers of a list. All of these are used, so that the
+        bound does not rise with the number of users.
         """
-        between = [users for users in _NUMBERS if self.fewest < users < self.most] if effort is Effort.FINE else []
+        between = [users for users in NUMBERS if self.fewest < users < self.most] if effort is Effort.FINE else []
         return sorted({self.fewest, *between, self.most}, reverse=True)
 
 
@@ -291,24 +302,12 @@ class _Stronger:
 
     def __init__(self, rows: FloatArray, users: int, lower: LowerBounds) -> None:
         self.boxes, self.users, self._lower = BoxesOfDatasets(rows, users), users, lower
-        self._gain = _WORTHWHILE if rows.shape[1] > 3 else SEARCH_GAP
-
-    def log_delta(self, eps: float, smallest: float, effort: Effort) -> tuple[float, bool]:
-        """Return an upper bound of log delta, and whether no search for fewer users can clearly reduce the known bounds.
-
-        This is so if the bound is the maximum for this number of users, or if delta of a known dataset is close to the known bound.
-        In the latter case the search, of about 0.1 s, is not worth its time, and the bound is inf.
-        """
-        attained = self._largest_known(eps)
-        if attained >= smallest - self._gain:
-            return math.inf, True
-        return self.boxes.upper(eps, attained, smallest - self._gain, WORK if effort is Effort.FINE else LITTLE_WORK)
 
     def witness(self, eps: float, smallest: float) -> list[tuple[Shares, tuple[int, int]]]:
-        """Return the datasets that prove the bound of :meth:`log_delta`."""
-        return self.boxes.witness(eps, self._largest_known(eps), smallest - self._gain)
+        """Return the datasets that prove the bound of `_StrongerProtocols.log_delta`, at the same `smallest`."""
+        return self.boxes.witness(eps, self.largest_known(eps), smallest)
 
-    def _largest_known(self, eps: float) -> float:
+    def largest_known(self, eps: float) -> float:
         """Return a lower bound of the largest log delta for this number of users."""
         alone = self._lower.log_delta(eps, Effort.SAMPLED)
         return max(alone, self._wide.log_phi_side(eps, self.users, upper=False, effort=Effort.SAMPLED))

@@ -5,13 +5,17 @@ the messages of N are a post-processing of those of c, because the analyst can d
 
 .. math:: \delta_N \le \delta_c, \qquad c \le N.
 
-A box is a set :math:`\{N : l \le N \le h,\ \sum_x N_x = n - 1\}`, and :math:`\delta_l` is an upper bound for all of its datasets.
-The box of all datasets is divided into halves; of all boxes, the one with the largest bound is divided next. Before a box is
-evaluated, l and h are moved towards each other as far as the sum n - 1 permits. Then :math:`l = h` in a box with one dataset, whose
+A box is a set :math:`\{N : f \le N \le g,\ \sum_x N_x = n - 1\}`. For every N of the box, N_x is at least :math:`l_x = \max(f_x,
+g_x + n - 1 - \sum_y g_y)`, so :math:`\delta_l` is an upper bound for all of its datasets. The box of all datasets is divided into
+halves; of all boxes, the one with the largest bound is divided next. If the sum of l is n - 1, the box has one dataset, l, and its
 bound is exact. The search ends when no bound exceeds delta of a known dataset; the result is then the exact maximum. If it ends
-earlier, because of its limit of work, the largest bound of the remaining boxes is valid, but larger than the maximum. Near the
-worst dataset the boxes become small; elsewhere few large boxes are enough. Each ordered pair of the target's inputs is bounded on
-its own, and is dropped in a box as soon as its bound there is at most delta of a known dataset.
+earlier, because of its limits, the largest bound of the remaining boxes is valid, but larger than the maximum. Near the worst
+dataset the boxes become small; elsewhere few large boxes are enough. Each ordered pair of the target's inputs is bounded on its
+own, and is dropped in a box as soon as its bound there is at most delta of a known dataset.
+
+The result does not rise with n. The first box and all divisions are the same for every n: f and g do not depend on n. For a larger
+n each l is the same or larger, so the bound of each box is the same or smaller, and fewer boxes are divided before all bounds are
+below a given number. So a search that may divide the same number of boxes ends with the same bound or a smaller one.
 
 A permutation of the inputs that only permutes the outputs is a symmetry. The maximum over all datasets is the same for two pairs of
 the target's inputs that a symmetry exchanges, so one of them is evaluated. If every permutation of the inputs is a symmetry, two
@@ -39,13 +43,17 @@ from shufflebounds._engines.datasets.every import Shares, multiset_error, one_me
 
 __all__ = ["LITTLE_WORK", "WORK", "BoxesOfDatasets", "Covered", "most_in_boxes", "with_equal_values"]
 
-WORK, LITTLE_WORK = 2**25, 2**21
-"""Largest numbers of products of one search, which take about 0.2 s and 0.02 s; the second is for samples of a curve. Raised:
+WORK, LITTLE_WORK = 2**26, 2**21
+"""Limits of the number of products of one search, which take about 0.1 s and 5 ms; the second is for samples of a curve. Raised:
 longer run time. Lowered: larger upper bounds if the search ends before the exact maximum is known."""
 
-_BOXES = 16
-"""Smallest number of boxes that a search must be able to evaluate. Raised: fewer users whose datasets are searched. Lowered: longer
+_BOXES = 32
+"""Smallest number of boxes that a search must be able to divide. Raised: fewer users whose datasets are searched. Lowered: longer
 run time of searches that lead to no smaller bound."""
+
+NUMBERS = sorted({round(2 ** (i / 6)) for i in range(6, 121)})
+"""Numbers of users, from 2 on: searches for all numbers of users between two of them divide equally many boxes. More numbers:
+longer run time of searches that end before the exact maximum is known. Fewer numbers: larger upper bounds of these searches."""
 
 _FEW_INPUTS = 5
 """Largest number of inputs all of whose permutations are tried. Raised to 6: 20 ms for each number of users."""
@@ -55,7 +63,9 @@ Pair = tuple[int, int]
 
 
 class Covered(NamedTuple):
-    """An upper bound of log delta, whether it is the maximum over every dataset, and datasets that prove it.
+    """An upper bound of log delta, whether no smaller one is needed, and datasets that prove it.
+
+    No smaller bound is needed if this one is the maximum over every dataset, or if the maximum is at least `useful`.
 
     Each of `parts` is a dataset c of other users and an ordered pair of the target's inputs. For each ordered pair that the search
     evaluates, every dataset of all other users contains some c of the list, up to a permutation of the inputs. The bound is at
@@ -63,21 +73,23 @@ class Covered(NamedTuple):
     """
 
     log_delta: float
-    exact: bool
+    settled: bool
     parts: tuple[tuple[Shares, Pair], ...]
 
 
 class _Box(NamedTuple):
-    """A box of datasets with an upper bound of delta for all of them, and the pairs for which this bound was computed.
+    """A box with an upper bound of delta for all of its datasets, and for each pair delta of the dataset `low`.
 
-    The first two fields determine the order in a heap: the box with the largest bound comes first.
+    `first`, `last` and `low` are f, g and l of the module docstring. The first two fields determine the order in a heap: the box
+    with the largest bound comes first.
     """
 
     negative: float
     number: int
+    first: Shares
+    last: Shares
     low: Shares
-    high: Shares
-    pairs: tuple[Pair, ...]
+    values: dict[Pair, float]
 
 
 class BoxesOfDatasets:
@@ -89,6 +101,11 @@ class BoxesOfDatasets:
 
     def __init__(self, rows: FloatArray, users: int) -> None:
         self.rows, self.users = rows, users
+        most = max(users, most_in_boxes(rows))
+        self._width = 2 ** (most - 1).bit_length()
+        # About four products with the distribution of all messages for each box.
+        outputs, number = rows.shape[1], next(number for number in NUMBERS if number >= users)
+        self._most_boxes = max(_BOXES, WORK // (4 * outputs * math.comb(number + outputs - 1, outputs - 1)))
         self._exchangeable = _exchangeable(rows)
         self._pairs = _target_pairs(rows)
         self._laws: Kept[Shares, FloatArray] = Kept(LARGE_TABLE_SIZE, lambda law: law.size)
@@ -96,50 +113,55 @@ class BoxesOfDatasets:
         self._error = multiset_error(rows.shape, users) + 4 * ULP * (users + 1)
 
     @kept(4 * MANY)
-    def upper(self, eps: float, attained: float = -math.inf, useful: float = 0.0, most_work: int = WORK) -> tuple[float, bool]:
-        """Return an upper bound of log delta over every dataset, and whether it is the maximum.
+    def upper(self, eps: float, attained: float = -math.inf, useful: float = 0.0,
+              most_work: float = math.inf) -> tuple[float, bool]:
+        """Return an upper bound of log delta over every dataset, and whether no smaller one is needed (`Covered`).
 
         The arguments are those of :meth:`covered`.
         """
         found = self.covered(eps, attained, useful, most_work)
-        return found.log_delta, found.exact
+        return found.log_delta, found.settled
 
-    def covered(self, eps: float, attained: float = -math.inf, useful: float = 0.0, most_work: int = WORK) -> Covered:
+    def covered(self, eps: float, attained: float = -math.inf, useful: float = 0.0, most_work: float = math.inf) -> Covered:
         """Return an upper bound of log delta over every dataset, and the datasets that prove it.
 
-        `attained` is log delta of a known dataset, or smaller. The search ends if its bound cannot be below `useful`,
-        or if the number of products reaches `most_work`.
+        `attained` is log delta of a known dataset, or smaller. The search ends if its bound cannot be below `useful`, if the number
+        of products reaches `most_work`, or if `_most_boxes` boxes are divided.
         """
         factor, others = capped_exp(eps), self.users - 1
         inputs, outputs = self.rows.shape
         known, enough = math.exp(max(attained, -LARGEST_EXPONENT)), math.exp(useful)
         parts: list[tuple[Shares, Pair]] = []
-        seen, number, work = set[tuple[Shares, Shares]](), 0, 0
-        whole = (0,) * inputs
-        heap = [_Box(-1.0, 0, whole, (others,) * inputs, self._pairs)]
-        while heap and -heap[0].negative > known and known < enough and work < most_work:
+        seen, number, divided, work = set[tuple[Shares, Shares]](), 0, 0, 0
+        none = (0,) * inputs
+        values = dict(zip(self._pairs, self._values(none, none, self._pairs, factor).tolist()))
+        heap = [_Box(-max(values.values()), 0, none, (self._width - 1,) * inputs, none, values)]
+        while heap and -heap[0].negative > known and known < enough and divided < self._most_boxes and work < most_work:
             box = heapq.heappop(heap)
-            for low, high in self._halves(box, others):
+            divided += 1
+            for first, last, low in self._halves(box, others):
                 if self._exchangeable:
-                    if (low, high) in seen:
+                    if (first, last) in seen:
                         continue
-                    seen.add((low, high))
-                values = self._values(low, box.low, box.pairs, factor).tolist()
-                # Products of the distribution of the box with one message each, and of the weights of all pairs.
-                products = sum(low) - sum(box.low) + 1 + len(box.pairs)
-                work += outputs * products * math.comb(sum(low) + outputs, outputs - 1)
-                largest = min(max(values), -box.negative)
-                if low == high:
+                    seen.add((first, last))
+                values = box.values
+                if low != box.low:
+                    values = dict(zip(values, self._values(low, box.low, tuple(values), factor).tolist()))
+                    # Products of the distribution of the box with one message each, and of the weights of all pairs.
+                    products = sum(low) - sum(box.low) + 1 + len(values)
+                    work += outputs * products * math.comb(sum(low) + outputs, outputs - 1)
+                largest = min(max(values.values()), -box.negative)
+                if sum(low) == others:
                     known = max(known, largest)
-                left = tuple(pair for pair, value in zip(box.pairs, values) if value > known)
-                parts += [(low, pair) for pair in box.pairs if pair not in left]
+                left = {pair: value for pair, value in values.items() if value > known}
+                parts += [(low, pair) for pair in values if pair not in left]
                 if left:
                     number += 1
-                    heapq.heappush(heap, _Box(-largest, number, low, high, left))
+                    heapq.heappush(heap, _Box(-largest, number, first, last, low, left))
             tick()
-        parts += [(box.low, pair) for box in heap for pair in box.pairs]
+        parts += [(box.low, pair) for box in heap for pair in box.values]
         bound = max([known, *(-box.negative for box in heap)])
-        return Covered(math.log(bound), bound <= known, tuple(parts))
+        return Covered(math.log(bound), known >= min(bound, enough), tuple(parts))
 
     def witness(self, eps: float, attained: float, useful: float) -> list[tuple[Shares, Pair]]:
         """Return the datasets that prove the bound of :meth:`upper`, for each ordered pair of the target's inputs."""
@@ -154,21 +176,19 @@ class BoxesOfDatasets:
         return list({(tuple(low[order.index(x)] for x in inputs), (order[a], order[b])): None
                      for low, (a, b) in parts for order in orders})
 
-    def _halves(self, box: _Box, others: int) -> Iterator[tuple[Shares, Shares]]:
-        """Yield the lower and the upper corners of the two halves of a box."""
-        widths = [high - low for low, high in zip(box.low, box.high)]
+    def _halves(self, box: _Box, others: int) -> Iterator[tuple[Shares, Shares, Shares]]:
+        """Yield both halves of a box, without those that contain no dataset, as (f, g, l) of the module docstring."""
+        widths = [last - first for first, last in zip(box.first, box.last)]
         x = widths.index(max(widths))
-        middle = (box.low[x] + box.high[x]) // 2
-        for low, high in ((box.low[x], middle), (middle + 1, box.high[x])):
-            lows, highs = (*box.low[:x], low, *box.low[x + 1:]), (*box.high[:x], high, *box.high[x + 1:])
-            # The sum of all counts is `others`, so the other counts limit each count. These limits cannot be moved a second time.
-            below, above = others - sum(lows), sum(highs) - others
-            if min(below, above) < 0:
-                continue
-            ends = [(max(a, b - above), min(b, a + below)) for a, b in zip(lows, highs)]
+        middle = (box.first[x] + box.last[x]) // 2
+        for low, high in ((box.first[x], middle), (middle + 1, box.last[x])):
+            first, last = [*box.first[:x], low, *box.first[x + 1:]], [*box.last[:x], high, *box.last[x + 1:]]
             if self._exchangeable:
-                ends[2:] = sorted(ends[2:])
-            yield tuple(a for a, _ in ends), tuple(b for _, b in ends)
+                order = sorted(range(2, len(first)), key=lambda y: (first[y], last[y]))
+                first[2:], last[2:] = [first[y] for y in order], [last[y] for y in order]
+            if sum(first) <= others <= sum(last):
+                left = others - sum(last)
+                yield tuple(first), tuple(last), tuple(max(a, b + left) for a, b in zip(first, last))
 
     def _law(self, shares: Shares, start: Shares) -> FloatArray:
         """Return the probabilities of the multisets of messages of the other users.
