@@ -44,7 +44,7 @@ _LITTLE_CUT = 8.0
 """The `margin` of `SmallDelta.improved` for samples: a truncated mass below e^-8 delta adds less than 0.1 % to delta."""
 
 
-_CLOSE, _CLOSE_OF_CELLS, _CLOSE_OF_FEW = 1e-9, 1e-5, 2e-5
+_CLOSE, _CLOSE_OF_CELLS, _CLOSE_OF_FEW = 1e-10, 1e-5, 2e-5
 """Relative tolerances of eps at which a search ends: in general; if the upper bound divides pairs and inputs into cells, where it
 is smooth in eps only up to about 1e-5 in log delta; and for few users, where a gap of 1e-3 in log delta is common and a value takes
 up to 1 s. Lowered: more values, whose differences are below the gap of the bounds. Raised: less accurate eps."""
@@ -184,7 +184,10 @@ class Bounds:
 
     def epsilon(self, delta: float, upper: bool) -> float:
         """Return the bound of eps at one delta."""
-        bound = self._epsilon(delta, upper)
+        bound, two = self._epsilon(delta, upper), self.upper.two_users if upper and self._users > 2 else None
+        if two is not None and 0 < bound < math.inf and two.log_delta(np.array([bound]), True)[0] <= math.log(delta):
+            # The bound for two users is small enough, too. The search for it has a smaller tolerance.
+            bound = min(bound, Bounds(self._laws, 2, self._local, None).epsilon(delta, True))
         return self._clones_if_smaller(delta, bound) if upper else bound
 
     def _clones_if_smaller(self, delta: float, bound: float) -> float:
