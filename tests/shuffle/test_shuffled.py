@@ -500,3 +500,11 @@ def test_tails_of_few_users_are_those_of_the_worst_dataset(rows, users, particip
         lower, upper = (protocol.loss_tail(at, bound=bound) for bound in ("lower", "upper"))
         assert lower <= exact <= upper
         assert (lower, upper) == pytest.approx((float(exact), float(exact)), rel=1e-9, abs=1e-290)
+
+
+@pytest.mark.parametrize("short", [1e-13, 1e-12, 1e-9])
+def test_two_users_hide_one_message_of_randomized_response_next_to_the_budget(short):
+    alone = mechanisms.RandomizedResponse(6.790323696926295)
+    eps = alone.eps * (1 - short)
+    values = [alone.shuffled(users).log_delta(eps) for users in (1, 2, 3)]
+    assert max(np.diff(values)) <= 1e-12

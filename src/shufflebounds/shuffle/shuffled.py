@@ -75,10 +75,14 @@ def _with_delta(tails: IntervalArray, closed: ClosedForms, eps: FloatArray) -> I
 class _OfBits(Between):
     """Bounds for randomized response of one bit, by two protocols of shuffled bits."""
 
-    def __init__(self, below: ShuffledBits, above: ShuffledBits, pure: float) -> None:
-        super().__init__(below, above, pure)
-        self.flip, self.users = above.flip, above.users
+    def __init__(self, below: ShuffledBits, above: ShuffledBits, local: LocalGuarantee) -> None:
+        super().__init__(below, above, local.pure)
+        self.flip, self.users, self.local = above.flip, above.users, local
         self.rounding = (below.flip - above.flip) / above.flip
+
+    def side(self, eps: FloatArray, upper: bool) -> FloatArray:
+        # Next to the pure budget the rounding of the flip probability has a large effect, and one message has a smaller bound.
+        return self.local.capped(eps, super().side(eps, True)) if upper else super().side(eps, False)
 
     def epsilon(self, delta: float, upper: bool) -> float:
         return self.pure if delta == 0 and upper else min(self.sides[upper]._epsilon(delta, upper), self.pure)
@@ -429,7 +433,7 @@ class Shuffled(PrivacyProfile, AbsentUsers):
             return self._bounds.pair_info
         below, above = self._exact
         info = above.describe()
-        return replace(info, hockey_stick=_OfBits(below, above, self._local.pure).log_delta, pure=self._local.pure,
+        return replace(info, hockey_stick=_OfBits(below, above, self._local).log_delta, pure=self._local.pure,
                        attained=info.attained._replace(pairs=below.describe().below, profiles=None),
                        sampling=info.sampling._replace(curve=None, effort=2 * info.sampling.effort))
 
@@ -437,7 +441,7 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         if self._message is not None:
             return Between(self._message, self._message, self._message._pure_epsilon())
         if self._exact is not None:
-            return _OfBits(*self._exact, self._local.pure)
+            return _OfBits(*self._exact, self._local)
         one = self.randomizer if isinstance(self.randomizer, PrivacyProfile) else None
         return _ByBounds(self._bounds, self._laws, self.users, one, self.inputs is None)
 
