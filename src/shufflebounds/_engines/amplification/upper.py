@@ -250,16 +250,19 @@ class UpperBounds:
         if matrix is None or thinned is None or self._mixed is not None or all(pair.attained for pair in self._laws.pairs):
             return ()
         matrices = [extreme_rows(merged_outputs(rows)) for rows in (thinned, *([matrix] if self._laws.participation < 1 else []))]
-        protocols = (_StrongerProtocols(self._laws, rows, self._users) for rows in matrices)
+        protocols = (_StrongerProtocols(self._laws, rows, self._users, i == 0) for i, rows in enumerate(matrices))
         return tuple(one for one in protocols if one.most > 1 and (one.most == self._users or (
             self._users * one.rows.min(axis=0) < _HIDDEN * one.fewest * one.rows.max(axis=0)).any()))
 
 
 class _StrongerProtocols:
-    """The protocols with the matrix `rows` and at most `users` users, as far as their datasets can be searched."""
+    """The protocols with the matrix `rows` and at most `users` users, as far as their datasets can be searched.
 
-    def __init__(self, laws: Distributions, rows: FloatArray, users: int) -> None:
-        self._laws, self._users, self.rows = laws, users, with_equal_values(rows)
+    `own` states whether the one with `users` users is the protocol whose bound is needed, and not one of full participation.
+    """
+
+    def __init__(self, laws: Distributions, rows: FloatArray, users: int, own: bool) -> None:
+        self._laws, self._own_users, self.rows = laws, users if own else 0, with_equal_values(rows)
         self.gain = _WORTHWHILE if rows.shape[1] > 3 else SEARCH_GAP
         self.fewest = min(most_enumerated(rows), users)
         self.most = max(min(most_in_boxes(self.rows), users), self.fewest)
@@ -281,7 +284,7 @@ class _StrongerProtocols:
         """
         protocol, fine = self.of(users), effort is Effort.FINE
         attained, useful = protocol.largest_known(eps), smallest if fine else smallest - self.gain
-        if attained >= useful or (attained >= smallest - self.gain and 2 < users == self._users
+        if attained >= useful or (attained >= smallest - self.gain and 2 < users == self._own_users
                                   and self.of(users - 1).largest_known(eps) >= smallest):
             return math.inf, True
         return protocol.boxes.upper(eps, attained, useful, math.inf if fine else LITTLE_WORK)
