@@ -11,7 +11,7 @@ import pytest
 
 from shufflebounds import mechanisms, sampling, shuffle
 from shufflebounds.cli import main
-from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.extend import DominatingPairInfo
 from tests.examples import EXAMPLES
 from tests.strategies import slow
@@ -59,6 +59,44 @@ def test_the_sentence_about_a_test_is_no_more_than_the_trade_off_curve_says(prof
     assert 0 < miss / 100 <= profile.tradeoff(bound="upper").beta(level / 100)
     factor = float(re.search(r"at most ([\d.e+]+) times", text)[1])
     assert math.exp(profile.epsilon(1e-6)) <= factor <= math.exp(profile.epsilon(1e-6)) * (1 + 1e-5)
+
+
+def test_the_statement_of_an_ordered_pair_is_about_its_order():
+    # P = (1, 0) and Q = (1/2, 1/2): outcome 1 is possible only under Q, so no factor bounds Q by P, and a test that reports Q at
+    # outcome 1 never errs under P and overlooks half of the cases of Q.
+    pair = DominatingPair.from_pmfs([0.0, -math.inf], [math.log(0.5)] * 2)
+    for profile, releases in ((pair, 1), (pair.self_compose(2), 2)):
+        text = profile.statement(delta=0.0).sentences[2]
+        assert "one of the two situations as in the other" not in text
+        factor = re.search(r"at most (\S+) times as likely in the first of the two situations as in the second", text)[1]
+        assert 2**releases <= float(factor) <= 2**releases * 1.0001
+        assert float(re.search(r"overlooks it in at least ([\d.]+)%", text)[1]) <= 100 * 0.5**releases
+
+
+def test_the_stated_delta_is_the_delta_for_which_epsilon_was_computed():
+    # Near eps = 0 a change of delta by its seventh digit changes eps by 5 in its fourth digit.
+    protocol = shuffle.BinomialNoise(1000, 0.5)
+    for delta in (protocol.delta(1e-3) * (1 - 1e-6 * k) for k in range(4)):
+        stated = protocol.statement(delta=delta)
+        shown, high = re.search(r"With delta = ([\d.e+-]+), .*? at most ([\d.e+-]+)\. ", stated.sentences[2]).groups()
+        assert protocol.epsilon(float(shown), bound="lower") <= float(high)
+        assert float(stated.sentences[4].rpartition("epsilon(")[2].rstrip(")")) == delta
+
+
+@pytest.mark.parametrize("profile", [GAUSSIAN, shuffle.StrongerClones(10**5, 2.0), BITS.shuffled(100), GAUSSIAN.self_compose(3),
+                                     mechanisms.LaplaceMechanism(2.0).self_compose(3)], ids=repr)
+def test_every_printed_bound_is_rounded_conservatively(profile):
+    for eps in (0.05, 0.123456789, 0.3):
+        lines = profile.explain(eps).splitlines()
+        at, *stated = map(float, re.search(r"log delta\((.*)\) lies in \[(.*), (.*)\]", lines[1]).groups())
+        lower, upper = profile.log_delta(eps, bound="lower"), profile.log_delta(eps)
+        assert at == eps
+        assert stated[0] <= lower <= upper <= stated[1]
+        for line in lines[2:]:
+            if found := re.match(r"  at (most|least) (-[\d.]+) ", line):
+                assert float(found[2]) >= lower if found[1] == "most" else float(found[2]) <= upper
+    for delta, low, high in re.findall(r"&delta; = (.*?)</td>.*?>(\S*) &le; &epsilon; &le; (\S*)</td>", profile._repr_html_()):
+        assert float(low) <= profile.epsilon(float(delta), bound="lower") <= profile.epsilon(float(delta)) <= float(high)
 
 
 @pytest.mark.parametrize("profile", [

@@ -1,13 +1,20 @@
-"""What a bound rests on: claims with a status. A text may write "proved" only if the weakest claim permits it."""
+"""What a bound rests on: claims with a status. A text may write "proved" only if the weakest claim permits it.
+
+A bound is written as text by :func:`format_bound`, rounded conservatively.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
 
-__all__ = ["CERTIFIED", "ROUNDING", "Evidence", "Status", "bound_lines", "shown", "theorem", "verdict", "weakest_first"]
+__all__ = [
+    "CERTIFIED", "ROUNDING", "Evidence", "Status", "bound_lines", "format_argument", "format_bound", "shown", "theorem", "verdict",
+    "weakest_first",
+]
 
 
 class Status(Enum):
@@ -84,10 +91,27 @@ def verdict(claims: Iterable[Evidence]) -> str:
     return "proved, up to rounding, which is charged with a measured margin" if rounded else "proved"
 
 
+def format_bound(value: float, *, upper: bool, digits: int = 12) -> str:
+    """Return an upper bound rounded up, or a lower bound rounded down, to this number of digits."""
+    if not math.isfinite(value):
+        return str(value)
+    import decimal
+
+    rounding = decimal.ROUND_CEILING if upper else decimal.ROUND_FLOOR
+    return f"{float(decimal.Context(prec=digits, rounding=rounding).create_decimal_from_float(value)):.{digits}g}"
+
+
+def format_argument(value: float) -> str:
+    """Return the number at which a bound is stated, with as many digits as it has: the bound need not hold at a rounded number."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
+
+
 def bound_lines(bounds: Mapping[str, float], *, upper: bool, omitted: Mapping[str, str] = MappingProxyType({})) -> list[str]:
     """Return the lines of an explanation with bounds of log delta by name, the tightest first, and why others are not computed."""
     word, direction = ("at most", 1) if upper else ("at least", -1)
-    return [*(f"  {word} {value:.9g} by {name}" for name, value in sorted(bounds.items(), key=lambda one: direction * one[1])),
+    ordered = sorted(bounds.items(), key=lambda one: direction * one[1])
+    return [*(f"  {word} {format_bound(value, upper=upper, digits=9)} by {name}" for name, value in ordered),
             *(f"  not computed: {name}, {reason}" for name, reason in omitted.items())]
 
 

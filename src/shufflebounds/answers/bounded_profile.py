@@ -17,7 +17,16 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import Kept, cached_property
 from shufflebounds._base.calls import explained
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.evidence import CERTIFIED, ROUNDING, Evidence, Status, shown, weakest_first
+from shufflebounds._base.evidence import (
+    CERTIFIED,
+    ROUNDING,
+    Evidence,
+    Status,
+    format_argument,
+    format_bound,
+    shown,
+    weakest_first,
+)
 from shufflebounds._base.limits import CACHED_ANSWERS
 from shufflebounds._base.progress import announced
 from shufflebounds._base.types import (
@@ -144,7 +153,8 @@ class BoundedProfile(Answering):
         lower, upper = (float(self.log_delta(eps, bound=bound)) for bound in ("lower", "upper"))
         factors = getattr(self, "factors", ())
         subject = f"releases: {', '.join(f'{times} x {part!r}' for part, times in factors)}" if factors else f"mechanism: {self!r}"
-        lines = [subject, f"log delta({eps:g}) lies in [{lower:.12g}, {upper:.12g}]", *self._method(eps)]
+        interval = ", ".join(format_bound(value, upper=is_upper) for value, is_upper in ((lower, False), (upper, True)))
+        lines = [subject, f"log delta({format_argument(eps)}) lies in [{interval}]", *self._method(eps)]
         for bound in ("upper", "lower"):
             lines += shown(bound, self.evidence(eps, bound=bound))
         return "\n".join(lines)

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from shufflebounds._base import plotting
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
+from shufflebounds._base.evidence import format_bound
 from shufflebounds._base.types import FloatArray
 from shufflebounds.answers.bounded_profile import BoundedProfile
 
@@ -184,7 +185,8 @@ def table(profile: BoundedProfile) -> str:
         if quick and time.perf_counter() - start < longest:
             low = profile.epsilon(delta, bound="lower")
             if time.perf_counter() - start < longest:
-                shown = f"{low:.6g} &le; &epsilon; &le; {profile.epsilon(delta):.6g}"
+                high = format_bound(profile.epsilon(delta), upper=True, digits=6)
+                shown = f"{format_bound(low, upper=False, digits=6)} &le; &epsilon; &le; {high}"
         rows.append((f"&epsilon; at &delta; = {delta:g}", shown))
     head = f'<tr><th colspan="2" style="text-align:left">{html.escape(type(profile).__name__.lstrip("_"))}</th></tr>'
     body = "".join(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import decimal
 import html
 import math
 import re
@@ -15,7 +14,7 @@ import numpy as np
 
 from shufflebounds._base import __version__, plotting
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.evidence import Status, verdict
+from shufflebounds._base.evidence import Status, format_argument, format_bound, verdict
 from shufflebounds._base.limits import CALM_SECONDS, TINY
 from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import Bound, FloatArray
@@ -175,32 +174,33 @@ def _joined(texts: Iterable[str], between: str) -> str:
     return between.join(dict.fromkeys(texts))
 
 
-def _shortened(value: float, rounding: str, digits: int = 6) -> str:
-    context = decimal.Context(prec=digits, rounding=rounding)
-    return f"{float(context.create_decimal_from_float(value)):.{digits}g}"
-
-
 def _guarantee_sentence(profile: BoundedProfile, delta: float, upper: float, lower: float) -> str:
     """Return the sentence on the guarantee: both bounds of epsilon, and what they mean for probabilities and for a test."""
+    shown = format_argument(delta)
     if upper == math.inf:
         return (
-            f"For delta = {delta:g} no finite epsilon is guaranteed: this mechanism needs a larger delta, "
+            f"For delta = {shown} no finite epsilon is guaranteed: this mechanism needs a larger delta, "
             "and this statement promises nothing."
         )
-    high, low = _shortened(upper, decimal.ROUND_CEILING), _shortened(lower, decimal.ROUND_FLOOR)
-    text = f"With delta = {delta:g}, the privacy loss epsilon is at most {high}. "
+    high, low = format_bound(upper, upper=True, digits=6), format_bound(lower, upper=False, digits=6)
+    text = f"With delta = {shown}, the privacy loss epsilon is at most {high}. "
     text += (
         f"The guarantee covers many mechanisms: its epsilon lies between {low} and {high}, and that of one of the mechanisms "
         "may be smaller. " if _covers_many(profile) else f"The epsilon of the mechanism lies between {low} and {high}. "
     )
-    shift = f" plus {delta:g}" if delta else ""
+    shift = f" plus {shown}" if delta else ""
+    # The guarantee of an ordered pair is for one order of the two situations.
+    both_orders = profile.reverse() is profile or profile.reverse() == profile
+    compared = "one of the two situations as in the other" if both_orders else "the first of the two situations as in the second"
     if upper < 20:
-        factor = _shortened(math.exp(upper) * (1 + 1e-12), decimal.ROUND_CEILING)
+        factor = format_bound(math.exp(upper) * (1 + 1e-12), upper=True, digits=6)
         text += (
-            f"Any set of results is at most {factor} times as likely in one of the two situations as in the other{shift}; "
+            f"Any set of results is at most {factor} times as likely in {compared}{shift}; "
             "a factor of 1 would be perfect protection. "
         )
-    miss = max(1 - delta - capped_exp(upper) * _ACCUSED, math.exp(-upper) * (1 - delta - _ACCUSED))
+    miss = math.exp(-upper) * (1 - delta - _ACCUSED)
+    if both_orders:
+        miss = max(miss, 1 - delta - capped_exp(upper) * _ACCUSED)
     # A trade-off function takes about 200 values of delta.
     if 200 * effort(profile) < CALM_SECONDS:
         miss = max(miss, float(profile.tradeoff().beta(_ACCUSED)))
@@ -208,7 +208,7 @@ def _guarantee_sentence(profile: BoundedProfile, delta: float, upper: float, low
     if miss >= 1e-4:
         text += (
             f"Someone who tells the two situations apart by the results, and wrongly reports the second in at most {_ACCUSED:.0%} "
-            f"of the cases, overlooks it in at least {_shortened(100 * miss, decimal.ROUND_FLOOR, 4)}% of the cases where it is "
+            f"of the cases, overlooks it in at least {format_bound(100 * miss, upper=False, digits=4)}% of the cases where it is "
             f"true; guessing without the results overlooks it in {1 - _ACCUSED:.0%}."
         )
     else:
@@ -278,7 +278,7 @@ def _proof(profile: BoundedProfile, delta: float, upper: float, lower: float) ->
         text += f"The {bound} bound is {verdict(claims)}. " + (f"It rests on: {stated}. " if stated else "")
     call = repr(profile)
     # Long arguments, such as a matrix, are abbreviated in angle brackets, and the call is then not valid Python.
-    repeat = f"{call}.epsilon({delta:g})" if len(call) <= 200 and "<" not in call else f"profile.epsilon({delta:g})"
+    repeat = f"{call if len(call) <= 200 and '<' not in call else 'profile'}.epsilon({format_argument(delta)})"
     text += f"Computed by shufflebounds {__version__}, which was not yet reviewed outside of its project. "
     text += "Both bounds include the errors of rounding and truncation. "
     return f"{text}To recompute in Python: {''.join(f'{line}; ' for line in _imports(repeat))}{repeat}"

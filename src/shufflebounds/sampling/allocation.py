@@ -16,7 +16,7 @@ import numpy as np
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property, kept
 from shufflebounds._base.crossing import Curve
-from shufflebounds._base.evidence import bound_lines
+from shufflebounds._base.evidence import bound_lines, format_bound
 from shufflebounds._base.limits import CACHED_ANSWERS, COMPARED, MOST_ITEMS, SAME_LOG, SEARCH_GAP
 from shufflebounds._base.types import EXP_SLACK, SLACK, ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds._engines.allocation.listed import ListedAllocation
@@ -303,7 +303,8 @@ class _EpochForms(OfMechanismForms):
         rough = float(add._forms.at_most(np.array([eps]))[0])
         if rough > remove._log_side_at(eps, upper=False):
             return lines + [line.replace("method:", "record added:", 1) for line in add._forms.method(eps)]
-        return [*lines, f"record added: not computed, because a rough upper bound of log delta is {rough:.9g}"]
+        return [*lines, f"record added: not computed, because a rough upper bound of log delta is "
+                f"{format_bound(rough, upper=True, digits=9)}"]
 
     def rough(self, upper: bool) -> Curve | None:
         if self.mechanism._normal_mu is None:

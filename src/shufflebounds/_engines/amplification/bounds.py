@@ -18,7 +18,7 @@ import numpy as np
 
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.crossing import Curve, eps_at, last_positive, rough_eps
-from shufflebounds._base.evidence import bound_lines
+from shufflebounds._base.evidence import bound_lines, format_bound
 from shufflebounds._base.limits import COMPARED, FEW, MANY, SEARCH_GAP
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import FloatArray, IntervalArray, consistent
@@ -144,7 +144,8 @@ class Bounds:
             below[f"{data}, with fewer outputs truncated"] = lower
         return [f"method: above by {used}; below by one dataset: {data}",
                 *bound_lines(computed, upper=True, omitted=omitted),
-                *(f"  at least {value:.9g} if {text}" for text, value in sorted(below.items(), key=lambda one: -one[1]))]
+                *(f"  at least {format_bound(value, upper=False, digits=9)} if {text}"
+                  for text, value in sorted(below.items(), key=lambda one: -one[1]))]
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
         """Return bounds of log delta at each eps."""

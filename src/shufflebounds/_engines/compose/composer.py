@@ -16,6 +16,7 @@ from functools import partial
 from typing import ClassVar, NamedTuple, Protocol
 
 from shufflebounds._base.caches import Kept, cached_property
+from shufflebounds._base.evidence import format_bound
 from shufflebounds._base.limits import BLOCK, FIRST_TAIL, LOG_TINY, LOOSE, NEGLIGIBLE
 from shufflebounds._base.types import Interval
 from shufflebounds._engines.compose.adaptive import Adaptive, AdaptiveChoice
@@ -172,7 +173,8 @@ class Composer:
         """Return the lines of :meth:`Composition.explain` about the method."""
         tried = self._answer(eps).tried
         last = tried[-1][0]
-        lines = [f"  tried: {engine.name}, log delta in [{low:.9g}, {high:.9g}]" for engine, (low, high) in tried]
+        lines = [f"  tried: {engine.name}, log delta in [{format_bound(low, upper=False, digits=9)}, "
+                 f"{format_bound(high, upper=True, digits=9)}]" for engine, (low, high) in tried]
         others = (
             (Inversion, self.inversion, "which needs this function for every release, and pairs that neighbours attain"),
             (PairSums, self.sums, f"which need 2 to {PairSums.most} cheap releases of one pair each, whose losses are no lattice"),

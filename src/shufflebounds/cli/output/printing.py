@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from shufflebounds._base import __version__
+from shufflebounds._base import __version__, evidence
 from shufflebounds._base.evidence import Evidence, Status, shown, verdict
 from shufflebounds._base.types import Bound
 from shufflebounds.profile import PrivacyProfile
@@ -70,12 +70,7 @@ def as_table(rows: Sequence[Sequence[str]]) -> str:
 
 def format_bound(value: float, side: Bound) -> str:
     """Return twelve digits of a bound: an upper bound rounded up, a lower bound rounded down."""
-    if not math.isfinite(value):
-        return str(value)
-    import decimal
-
-    rounding = decimal.ROUND_CEILING if side == "upper" else decimal.ROUND_FLOOR
-    return f"{float(decimal.Context(prec=12, rounding=rounding).create_decimal_from_float(value)):.12g}"
+    return evidence.format_bound(value, upper=side == "upper")
 
 
 def format_parameter(value: Any) -> str:
