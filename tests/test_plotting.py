@@ -257,7 +257,7 @@ def test_table_for_notebooks():
     clones = shuffle.PersonalizedClones(0.25, [0.1, 0.2])
     assert "&gt;=" in html.escape(clones.theorem)
     assert html.escape(clones.theorem) in clones._repr_html_()
-    assert "1.5 &le; &epsilon; &le; 1.5" in shuffle.Clones(100, 1.5)._repr_html_()
+    assert "1.49999 &le; &epsilon; &le; 1.5<" in shuffle.Clones(100, 1.5)._repr_html_()
     # A value that takes longer than a moment is not computed for the table.
     assert "takes longer" in NOISE.self_compose(5)._repr_html_()
     assert "atoms" not in profile.DominatingPair.from_pmfs([0.0], [0.0])._repr_html_()
