@@ -54,6 +54,25 @@ def test_p_values_against_other_optimizers(counts, mu):
     assert math.isclose(product, min(1, math.exp(most) * (1 - most)), rel_tol=1e-7)
 
 
+@pytest.mark.parametrize("log_alpha", [-1e-300, -1e-17, math.log1p(-1e-16), -1e5])
+def test_error_probabilities_near_both_ends_of_their_range(log_alpha):
+    # At confidence 0 each of the two limits fails with probability 1/2: l = (1/2)^(1/100) for 100 hits, and u = 1 - l for no hit.
+    found = audit.decisions(100, 100, 0, 100, log_alpha=log_alpha)
+    single = 0.5 ** 0.01
+    assert math.isclose(found.epsilon(), math.log(single / (1 - single)), rel_tol=1e-9) if log_alpha > -1 else found.epsilon() == 0
+    assert found.gdp_mu() >= 0
+    assert audit.scores([1.0], [0.0], log_alpha=log_alpha).epsilon() >= 0
+
+
+@pytest.mark.parametrize("confidence", [0.01, 0.5, 0.95])
+def test_a_product_refutes_its_largest_eps_and_mu_by_their_p_values(confidence):
+    for counts in ((15, 15, 0, 3), (19, 19, 0, 22), (16, 52, 0, 23), (41, 49, 12, 60)):
+        found = audit.decisions(*counts, confidence=confidence, test="product")
+        for claim in (Tradeoff.approximate(found.epsilon(), 0.0), Tradeoff.gaussian(found.gdp_mu())):
+            # At eps = 0 or mu = 0 nothing is refuted.
+            assert found.log_p_value(claim) <= found.log_alpha or min(found.epsilon(), found.gdp_mu()) == 0
+
+
 def outcomes(n, m):
     return itertools.product(range(n + 1), range(m + 1))
 

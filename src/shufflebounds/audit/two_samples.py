@@ -17,7 +17,7 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.progress import announced, tick
 from shufflebounds._base.types import SLACK, ULP, FloatArray
-from shufflebounds.audit.refuted import Claim, Refuted, largest_refuted, level_of
+from shufflebounds.audit.refuted import Claim, Refuted, largest_refuted, level_of, rounded_up
 from shufflebounds.audit.simultaneous_limits import MOST_SCORES, Together
 from shufflebounds.tails import binom_logcdf, clopper_pearson
 from shufflebounds.tradeoff import Tradeoff
@@ -118,7 +118,8 @@ class TwoSamples(Refuted):
     @cached_property
     def _limits(self) -> list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]]:
         """For each direction: lower hit and upper miss limits for D, lower miss and upper hit limits for D'."""
-        level = self.together.log_eta(self.log_alpha) + math.log(2)
+        # The sum may round to 0, which would be a two-sided limit that always fails.
+        level = min(self.together.log_eta(self.log_alpha) + math.log(2), -ULP)
         by_size: dict[tuple[int, bytes], list[FloatArray]] = {}
 
         def both(counts: NDArray[np.int64], size: int) -> list[FloatArray]:
@@ -132,7 +133,7 @@ class TwoSamples(Refuted):
         return [(both(x, n)[0], both(n - x, n)[1], both(m - y, m)[0], both(y, m)[1]) for x, n, y, m in self.counts]
 
     def _refutes(self, claim: Tradeoff) -> bool:
-        return self._log_p(claim) <= self.log_alpha
+        return rounded_up(self._log_p(claim)) <= self.log_alpha
 
     def _epsilon(self, delta: float) -> float:
         if self.test == "product":
