@@ -240,6 +240,16 @@ def test_mixtures_of_several_sensitivities(sensitivities, chances):
     assert ShuffleAccountant().compose(sampled).get_delta(0.5) < accountant.get_delta(0.5)
 
 
+def test_composed_mixtures_at_small_delta():
+    # delta of two releases is at least that of one; below, the lower bound was above the upper one.
+    event = dp_event.MixtureOfGaussiansDpEvent(8.153397767375731, [0.0, 1.0, 2.0], [0.6308543437988785, 0.2544988808608053,
+                                                                                   0.11464677534031611])
+    one, two = (ShuffleAccountant().compose(event, count).profile for count in (1, 2))
+    assert one.log_delta(1.5, bound="lower") < two.log_delta(1.5, bound="lower") <= two.log_delta(1.5) < -70
+    # A density that underflows gradually is no turn of the likelihood ratio.
+    assert ShuffleAccountant().compose(dp_event.MixtureOfGaussiansDpEvent(0.344, [0.0, 1.0, 2.0], [0.33, 0.49, 0.18])).profile
+
+
 @pytest.mark.slow
 def test_composed_mixtures_near_the_pld_accountant():
     event = dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0, 2.0], [0.2, 0.6, 0.2])

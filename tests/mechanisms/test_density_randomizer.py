@@ -252,3 +252,44 @@ def test_equality_and_repr():
 def test_quadrature_agrees_with_scipy():
     found = integral(CASES["tilted"], lambda p: np.maximum(p[0] - 1.2 * p[1], 0.0))
     assert found == pytest.approx(integrate.quad(lambda y: max(1.5 - y - 1.2 * (0.5 + y), 0.0), 0, 1, points=[0.4])[0], abs=1e-5)
+
+
+def mixture(weights, sigma):
+    """Return a normal variable (input 0) and a mixture of normal variables around 0, 1, ... (input 1)."""
+    places = np.arange(len(weights))
+
+    def mixed(function):
+        return lambda y, x: function(y / sigma) if x == 0 else function((y[..., None] - places) / sigma) @ np.array(weights)
+
+    return DensityRandomizer(mixed(stats.norm.cdf), mixed(lambda z: stats.norm.pdf(z) / sigma), (0, 1), (-INF, INF),
+                             sf=mixed(stats.norm.sf), limits=((0.0, math.log(weights[0])), None))
+
+
+@pytest.mark.parametrize("eps", [0.3, 0.4, 0.41, 0.42, 0.43, 0.44, 0.45, 0.46])
+def test_a_crossing_far_out_in_a_cell_in_which_both_densities_underflow(eps):
+    # ln(p_0/p_1) falls from ln(1/0.63) = 0.462 at -inf. It crosses eps at -65 for eps = 0.3 and at -395 for eps = 0.46; below -306
+    # both densities are 0 in doubles.
+    weights, sigma = (0.63, 0.25, 0.12), 8.0
+    with mp.workdps(40):
+        def excess(y):
+            terms = (mp.mpf(w) * mp.exp((k * y - mp.mpf(k * k) / 2) / sigma**2) for k, w in enumerate(weights))
+            return -mp.log(mp.fsum(terms)) - mp.mpf(eps)
+
+        low, at = mp.mpf(-2000), mp.mpf(0)
+        for _ in range(150):
+            middle = (low + at) / 2
+            low, at = (middle, at) if excess(middle) > 0 else (low, middle)
+        mass = mp.fsum(mp.mpf(w) * mp.ncdf((at - k) / sigma) for k, w in enumerate(weights))
+        exact = mp.log(mp.ncdf(at / sigma) - mp.exp(mp.mpf(eps)) * mass)
+    pair = mixture(weights, sigma).pairs()[0]
+    assert (pair.randomizer.inputs[pair.first], pair.randomizer.inputs[pair.second]) == (0, 1)
+    assert pair.log_delta(eps, bound="lower") <= exact <= pair.log_delta(eps)
+    assert exact < -600 or pair.log_delta(eps) - pair.log_delta(eps, bound="lower") < 1e-6
+
+
+@pytest.mark.parametrize("sigma", [0.34414, 0.4861, 0.49318])
+def test_densities_that_underflow_gradually_are_no_turn_of_a_ratio(sigma):
+    # The density of input 0 is a subnormal number, with few digits, at outputs whose probability under input 1 exceeds e^-600.
+    randomizer = mixture((0.33, 0.49, 0.18), sigma)
+    distance = 2 / sigma
+    assert randomizer.delta(0.0) <= 2 * stats.norm.cdf(distance / 2) - 1

@@ -44,6 +44,9 @@ MOST_LOST = 2.0**-28
 to the errors of likelihood ratios. Raised: the bound is also computed in cases in which it is not below the other bounds.
 Lowered: the bound is computed in fewer cases."""
 
+LOG_SMALLEST = math.log(np.finfo(float).smallest_normal)
+"""Log of the least double with full precision, -708.4."""
+
 SEARCHED = 600
 """Number of cells times number of inputs in the bound over all datasets. Raised: longer run time. Lowered: less tight bounds."""
 
@@ -378,8 +381,13 @@ class _TwoDensities:
         points, excess = self._crossings(eps, cell, left, right)
         falls = left > 0
         inner, outer = (np.where(falls, points[i], points[1 - i]) for i in (0, 1))
-        tails = [_pair(densities.tails(y), both) for y in (inner, outer)]
         edges = [_pair(side, both, cell) for side in (cells.tails_left, cells.tails_right)]
+        tails = []
+        for y in (inner, outer):
+            # At an infinite end the functions need not be defined.
+            inside = _pair(densities.tails(np.where(np.isfinite(y), y, 0.0)), both)
+            tails.append(tuple(np.where(np.isfinite(y), *(tail, np.where(y < 0, *ends)))
+                               for tail, ends in zip(inside, zip(*edges))))
 
         def between(one: Tails, other: Tails) -> tuple[FloatArray, FloatArray]:
             left, right = ((np.where(falls, a, b), np.where(falls, c, d)) for (a, c), (b, d) in ((one, other), (other, one)))
@@ -397,7 +405,8 @@ class _TwoDensities:
                    right: FloatArray) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
         """Return for each cell two outputs between which ln(p/q) crosses eps, and the larger distance of ln(p/q) from eps at them.
 
-        The steps are those of the Illinois method, or of bisection if ln(p/q) is not finite at an end.
+        The steps are those of the Illinois method, or of bisection if ln(p/q) is not finite at an end. An output at which both
+        densities underflow is none of the two; ln(p/q) may cross eps on either side of it.
         """
         densities, cells = self.randomizer._densities, self.randomizer._coarse
         start, end = cells.left[cell], cells.right[cell]
@@ -410,25 +419,35 @@ class _TwoDensities:
                 return np.where(np.isfinite(end - start), start + t * (end - start), endless)
 
         low, high = np.zeros(cell.size), np.ones(cell.size)
+        # Densities underflow near an infinite end; `floor` and `roof` are the last outputs at which they were found to do so.
+        floor, roof = low, high
+        upward = np.isfinite(start) & ~np.isfinite(end)
         weights, values = [left.copy(), right.copy()], [left.copy(), right.copy()]
         last = np.zeros(cell.size)
         for step in range(100):
             apart = np.maximum(np.abs(values[0]), np.abs(values[1]))
-            middle = low + (high - low) / 2
-            if not ((apart > CLOSE) & (low < middle) & (middle < high)).any():
+            first, final = np.maximum(low, floor), np.minimum(high, roof)
+            middle = first + (final - first) / 2
+            if not ((apart > CLOSE) & (first < middle) & (middle < final)).any():
                 break
             with np.errstate(invalid="ignore", over="ignore"):
                 chosen = low + (high - low) * (weights[0] / (weights[0] - weights[1]))
-            at = np.where(np.isfinite(chosen) & (low < chosen) & (chosen < high) & (step % 4 < 3), chosen, middle)
+            at = np.where(np.isfinite(chosen) & (first < chosen) & (chosen < final) & (step % 4 < 3), chosen, middle)
             logs = densities.log_pdf(output(at))
             with np.errstate(invalid="ignore"):
-                above = np.nan_to_num(logs[self.first] - logs[self.second] - eps, nan=0.0, posinf=np.inf, neginf=-np.inf)
-            before = (above > 0) == (left > 0)
-            for side, moved in ((0, before), (1, ~before)):
+                above = logs[self.first] - logs[self.second] - eps
+            # Logarithms of subnormal densities are inaccurate.
+            subnormal = ((logs > -np.inf) & (logs < LOG_SMALLEST))[[self.first, self.second]].any(axis=0)
+            known = ~(np.isnan(above) | subnormal)
+            floor, roof = np.where(~known & ~upward, at, floor), np.where(~known & upward, at, roof)
+            before = known & ((above > 0) == (left > 0))
+            for side, moved in ((0, before), (1, known & ~before)):
                 # The value at an end that did not move in two steps is halved.
-                weights[side] = np.where(moved, above, np.where(last == (1 if side == 0 else -1), weights[side] / 2, weights[side]))
+                still = known & ~moved & (last == (1 if side == 0 else -1))
+                weights[side] = np.where(moved, above, np.where(still, weights[side] / 2, weights[side]))
                 values[side] = np.where(moved, above, values[side])
-            low, high, last = np.where(before, at, low), np.where(before, high, at), np.where(before, -1.0, 1.0)
+            low, high = np.where(before, at, low), np.where(known & ~before, at, high)
+            last = np.where(known, np.where(before, -1.0, 1.0), last)
         return (output(low), output(high)), np.maximum(np.abs(values[0]), np.abs(values[1]))
 
 

@@ -29,6 +29,9 @@ Function = Callable[[FloatArray, float], FloatArray]
 Tails = tuple[FloatArray, FloatArray]
 """Probabilities of outputs up to some points and above them, each of shape (inputs, points)."""
 
+LOG_LEAST = math.log(5e-324)
+"""Log of the least positive double, -744.4."""
+
 RARER = 5.0
 """Log of the factor by which a division reduces the probability of a cell next to an end. Raised: fewer cells, with a larger range
 of likelihood ratios, which are divided again later. Lowered: more rounds."""
@@ -203,6 +206,8 @@ class Cells:
         with np.errstate(invalid="ignore"):
             up, on = logs - left, right - logs
             slack = 4 * (densities.accuracy + ULP) * (1 + (np.abs(logs) + np.abs(left) + np.abs(right)).max(axis=0))
+            # The absolute rounding error of a subnormal density is the least positive double.
+            slack += 4 * np.exp(LOG_LEAST - np.minimum(np.minimum(logs, left), right)).max(axis=0)
             # The entries [a, b] are the changes of the log ratio of inputs a and b, from the left end of a cell to the point and
             # from the point to the right end.
             first, second = up[:, None] - up[None, :], on[:, None] - on[None, :]
