@@ -152,3 +152,13 @@ def test_a_filter_keeps_the_relation_of_the_neighbours():
         ledger.spend(KaryResponse(3, 0.05))
         with pytest.raises(ValueError, match="record replaced"):
             ledger.affords(GaussianMechanism(50.0).subsampled(0.1))
+
+
+@pytest.mark.parametrize(("eps", "delta"), [(1.0, 5e-324), (1.0, 1e-322), (3.0, 5e-324)])
+def test_the_gaussian_filter_rounds_subnormal_delta_up(eps, delta):
+    ledger = Ledger(eps, delta, filter="gdp")
+    sigma = most_noise_that_fits(ledger) * (1 + 1e-9)
+    log_delta = log_ndtr(0.5 / sigma - eps * sigma) + math.log1p(-math.exp(eps + log_ndtr(-0.5 / sigma - eps * sigma)
+                                                                          - log_ndtr(0.5 / sigma - eps * sigma)))
+    assert log_delta <= math.log(delta)
+    assert ledger.spend(GaussianMechanism(sigma)) <= eps

@@ -14,7 +14,7 @@ import numpy as np
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.calls import explained
-from shufflebounds._base.types import ULP
+from shufflebounds._base.types import ULP, probability
 from shufflebounds.composition.conversions import rdp_to_dp, zcdp_to_dp
 from shufflebounds.profile import Composition, PrivacyProfile
 from shufflebounds.profile.saving import from_dict, to_dict
@@ -45,7 +45,7 @@ class GaussianFilter(NamedTuple):
 
     def delta(self, total: float, eps: float) -> float:
         """Return an upper bound of delta at eps for mechanisms of this total cost."""
-        return math.exp(self._curve(total).log_delta(np.array([eps]))[0]) * (1 + 4 * ULP)
+        return float(probability(self._curve(total).log_delta(np.array([eps]))[0], True))
 
     def epsilon(self, total: float, delta: float) -> float:
         """Return an upper bound of eps at delta for mechanisms of this total cost."""
