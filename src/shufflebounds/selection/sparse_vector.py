@@ -270,10 +270,10 @@ def svt_rdp(
 ) -> float:
     r"""Upper bound of the Renyi divergence of sparse vector with any additive noise.
 
-    Let :math:`\varepsilon_\rho(a)` be the Renyi divergence of order a between the threshold's noise and this noise shifted by
-    the sensitivity. Let :math:`\varepsilon_\nu(a)` be that between the queries' noise and this noise shifted by twice the
-    sensitivity. There are three forms of the bound. In these c is `cutoff`, k is `max_queries` and g is `moment`. K is the number
-    of queries until the run halts, and z the threshold's noise. s is c if `resample`, else 1.
+    Let D be the sensitivity, z the threshold's noise and v that of a query. Let :math:`\varepsilon_\rho(a)` be the Renyi divergence
+    of order a of z from z - D, and :math:`\varepsilon_\nu(a)` that of v from v - 2D; for symmetric noise the sign of the shift has
+    no effect. There are three forms of the bound. In these c is `cutoff`, k is `max_queries` and g is `moment`. K is the number
+    of queries until the run halts. s is c if `resample`, else 1.
 
     .. math:: s\,\varepsilon_\rho(a) + c\,\varepsilon_\nu(a) + \frac{\ln N}{a - 1}, \quad N = \sum_{j \le c} \binom{k}{j}
         \qquad\text{(at most k queries)}
@@ -316,7 +316,7 @@ def svt_rdp(
 
     Notes
     -----
-    Proof. Let D be the sensitivity.
+    Proof.
 
     1. *One query.* Pair the threshold noise z of one dataset with z + D of the other. Given these noises, let F and F' be the
        probabilities that a query is reported below on the first and on the second dataset, and S and S' those of being reported
