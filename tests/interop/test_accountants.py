@@ -10,6 +10,7 @@ import pytest
 dp_accounting = pytest.importorskip("dp_accounting")
 
 import attr  # noqa: E402
+import mpmath  # noqa: E402
 import numpy as np  # noqa: E402
 from dp_accounting import dp_event  # noqa: E402
 from dp_accounting.pld import PLDAccountant  # noqa: E402
@@ -257,6 +258,21 @@ def test_composed_mixtures_near_the_pld_accountant():
     low, high = (ours.get_epsilon(1e-5, bound=side) for side in ("lower", "upper"))
     assert low - 1e-9 <= theirs.get_epsilon(1e-5) <= high + 6e-4
     assert high < low * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("level", [0.0, 1e-300, 1e-30, 1e-20, 1e-17, 1e-16, 1e-12, 1 - 1e-12, 1 - 2**-53, 1.0])
+def test_power_at_levels_at_which_the_other_error_rounds_to_0_or_1(level):
+    accountant = ShuffleAccountant().compose(dp_event.GaussianDpEvent(2.0), 4)
+    with mpmath.workdps(30):
+        # Four releases with mu = 1/2 each have mu = 1.
+        quantile = mpmath.mpf(float(stats.norm.isf(level)))
+        exact = mpmath.ncdf(1 - quantile) if 0 < level < 1 else mpmath.mpf(level)
+        low, high = (accountant.get_true_positive_rates(level, bound=side) for side in ("lower", "upper"))
+        assert low * (1 - 1e-12) <= exact <= high * (1 + 1e-12)
+    if 0 < level < 1:
+        low, high = (accountant.get_gdp_parameter_estimate([level], bound=side) for side in ("lower", "upper"))
+        assert 0 <= low <= 1 <= high
+        assert level < 1e-299 or high - low < 1e-4
 
 
 def test_power_of_tests_and_mu():

@@ -11,8 +11,9 @@ from dp_accounting import dp_event, privacy_accountant
 from numpy.typing import ArrayLike
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.scipy_functions import ndtr, ndtri
-from shufflebounds._base.types import ULP, Bound, FloatArray, plain
+from shufflebounds._base.scipy_functions import ndtr
+from shufflebounds._base.types import SLACK, ULP, Bound, FloatArray, plain
+from shufflebounds._core._special import log1mexp
 from shufflebounds.interop._concentrated import Concentrated
 from shufflebounds.mechanisms import (
     DensityRandomizer,
@@ -25,6 +26,7 @@ from shufflebounds.mechanisms import (
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.sampling import RandomAllocation, Subsampled, WithoutReplacement
 from shufflebounds.shuffle import StrongerClones
+from shufflebounds.tradeoff.representation import log_quantile
 
 __all__ = ["ProfileDpEvent", "RandomAllocationDpEvent", "ShuffleAccountant", "ShuffledDpEvent"]
 
@@ -317,8 +319,18 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
         rates = _validate.real_array("false_positive_rates", false_positive_rates, 0, 1)
         if self._lost or self.profile is None:
             return plain(np.ones(rates.shape) if self._lost else rates)
-        curve = self.profile.tradeoff(bound="lower" if (bound or self._bound) == "upper" else "upper")
-        return plain(np.asarray(1.0 - np.minimum(curve.beta(rates), curve.inverse().beta(rates))))
+        upper = (bound or self._bound) == "upper"
+        power = np.abs(np.expm1(self._log_beta(self.profile, rates, upper=upper))) * (1 + (SLACK if upper else -SLACK))
+        # A test that ignores the output has the power of its level.
+        return plain(np.clip(power, rates, 1.0))
+
+    @staticmethod
+    def _log_beta(profile: PrivacyProfile, rates: FloatArray, *, upper: bool) -> FloatArray:
+        """Return the log of the smallest type II error at each level; it determines small powers better than the error itself."""
+        curve = profile.tradeoff(bound="lower" if upper else "upper")
+        with np.errstate(divide="ignore"):
+            level = np.log(rates)
+        return np.minimum(curve.log_beta(level), curve.inverse().log_beta(level))
 
     def get_gdp_parameter_estimate(
         self, false_positive_rates: ArrayLike | None = None, deltas: ArrayLike | None = None, *, bound: Bound | None = None
@@ -346,8 +358,13 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
         if false_positive_rates is None:
             return self.profile.gdp_mu(bound=side)
         rates = _validate.real_array("false_positive_rates", false_positive_rates, 0, 1, open_low=True, open_high=True).ravel()
-        power = np.asarray(self.get_true_positive_rates(rates, bound=side))
-        return float(np.max(ndtri(power) - ndtri(rates)))
+        log_beta = self._log_beta(self.profile, rates, upper=side == "upper")
+        # The normal quantiles of 1 - alpha and 1 - beta add up to mu.
+        parts = -log_quantile(np.log(rates), np.log1p(-rates)), -log_quantile(log_beta, log1mexp(log_beta))
+        error = SLACK * (1 + np.abs(parts[0]) + np.abs(parts[1]))
+        with np.errstate(invalid="ignore"):
+            mu = np.where(np.isfinite(error), parts[0] + parts[1] + (error if side == "upper" else -error), parts[1])
+        return max(0.0, float(np.max(mu)))
 
     def gap(self, target_delta: float) -> float:
         """Return the relative gap between the bounds of eps at a delta.
