@@ -175,6 +175,14 @@ def test_canaries_of_the_specification():
             audit.canaries(*arguments, rates=[0.5] * 3)
 
 
+@pytest.mark.parametrize("right", [1061, 1063, 1065, 1080, 1090])
+def test_subnormal_p_values_are_rounded_up(right):
+    # All guesses are right with probability q^right.
+    with mp.workdps(30):
+        exact = (1 / (1 + mp.exp(mp.mpf(-0.01)))) ** right
+        assert exact <= mp.mpf(audit.one_run(right, right).p_value(Tradeoff.approximate(0.01, 0.0)))
+
+
 def test_p_values_that_are_small_differences_of_large_logarithms_are_rounded_up():
     """Against mpmath: beta, 1 - beta and the probability of exactly v right guesses by sums of 60 digits."""
     right, guesses, eps, log_delta = 1600, 4000, 1e-3, -4.0

@@ -14,7 +14,7 @@ from shufflebounds._base.limits import COMPUTED_ERROR
 from shufflebounds._base.plotting import axes
 from shufflebounds._base.progress import announced
 from shufflebounds._base.search import bracket
-from shufflebounds._base.types import SLACK
+from shufflebounds._base.types import SLACK, probability
 from shufflebounds.profile.profile import PrivacyProfile, checked_profile
 from shufflebounds.tradeoff import Tradeoff
 
@@ -152,7 +152,7 @@ class Refuted(ABC):
         {raises_of_claims}
         """
         log_p = self.log_p_value(claim)
-        return min(1.0, max(math.exp(log_p) * (1 + SLACK), 5e-324)) if log_p > -math.inf else 0.0
+        return float(probability(log_p, True))
 
     def plot(self, claim: Claim | None = None, ax: Any = None) -> Any:
         """Draw the results of the attack and the region of refuted claims.
