@@ -4,6 +4,7 @@ import json
 import math
 import pickle
 
+import mpmath as mp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -394,6 +395,22 @@ def test_damaged_imports_are_not_read(change):
     for directions in ([], [direction] * 3, [from_dict({"profile": "KaryResponse", "bins": 3, "local_eps": 1.0}).to_dict()], 1):
         with pytest.raises(ValueError, match="directions"):
             from_dict({"profile": "AccountingProfile", "directions": directions})
+
+
+@pytest.mark.parametrize(("interval", "first"), [(1e-4, -32), (0.01, -13), (0.1, -21), (1.0, -7)])
+def test_the_losses_of_an_import_include_the_rounding_of_their_logarithms(interval, first):
+    pld_pmf = pytest.importorskip("dp_accounting.pld.pld_pmf")
+    rng = np.random.default_rng(1)
+    for tiny in (0, 200):
+        masses = rng.dirichlet(np.ones(40)) * 10 ** rng.uniform(-tiny, 0, 40)
+        profile = interop.from_dp_accounting(pld_module.PrivacyLossDistribution(
+            pld_pmf.DensePLDPmf(interval, first, masses, 0.0, True)))
+        losses = interval * (first + np.arange(40))
+        for eps in losses[losses >= 0].tolist():
+            with mp.workdps(40):
+                exact = mp.fsum(mp.mpf(p) * -mp.expm1(mp.mpf(eps) - mp.mpf(loss))
+                                for p, loss in zip(masses.tolist(), losses.tolist()) if loss > eps)
+                assert profile.delta(eps, bound="lower") <= exact <= profile.delta(eps)
 
 
 def test_a_direction_may_have_a_delta_in_one_order_alone():

@@ -96,6 +96,13 @@ class _LossPair(_ListedPair):
         info = super().describe()
         return replace(info, losses=info.losses._replace(unmatched=partial(_breakpoints, self.log_p, self.log_q, self.forward)))
 
+    @cached_property
+    def _atoms(self) -> LossAtoms:
+        # The losses are differences of two logarithms, of which `of` rounded the second one, except at a loss of 0.
+        atoms = LossAtoms.of(self._complete.log_p, self._complete.log_q)
+        rounding = np.where(atoms.loss == 0, 0.0, ULP * np.abs(atoms.log_p - atoms.loss))
+        return replace(atoms, loss_error=atoms.loss_error + rounding)
+
     def closed_forms(self) -> _LossForms:
         return _LossForms(self._atoms)
 

@@ -382,12 +382,14 @@ class _TwoDensities:
         falls = left > 0
         inner, outer = (np.where(falls, points[i], points[1 - i]) for i in (0, 1))
         edges = [_pair(side, both, cell) for side in (cells.tails_left, cells.tails_right)]
-        tails = []
-        for y in (inner, outer):
+
+        def tails_at(y: FloatArray) -> Tails:
             # At an infinite end the functions need not be defined.
-            inside = _pair(densities.tails(np.where(np.isfinite(y), y, 0.0)), both)
-            tails.append(tuple(np.where(np.isfinite(y), *(tail, np.where(y < 0, *ends)))
-                               for tail, ends in zip(inside, zip(*edges))))
+            finite = np.isfinite(y)
+            inside, ends = _pair(densities.tails(np.where(finite, y, 0.0)), both), [np.where(y < 0, *pair) for pair in zip(*edges)]
+            return np.where(finite, inside[0], ends[0]), np.where(finite, inside[1], ends[1])
+
+        tails = [tails_at(y) for y in (inner, outer)]
 
         def between(one: Tails, other: Tails) -> tuple[FloatArray, FloatArray]:
             left, right = ((np.where(falls, a, b), np.where(falls, c, d)) for (a, c), (b, d) in ((one, other), (other, one)))
