@@ -260,6 +260,17 @@ def test_composed_mixtures_near_the_pld_accountant():
     assert high < low * (1 + 1e-4)
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-12, 0.3])
+def test_the_pair_of_an_approximate_guarantee_is_not_below_it(delta):
+    for eps in (10 ** np.random.default_rng(1).uniform(-8, 1, 60)).tolist():
+        accountant = ShuffleAccountant().compose(EpsilonDeltaDpEvent(eps, delta))
+        assert accountant.get_epsilon(delta) >= eps
+        below = math.nextafter(eps, 0.0)
+        with mpmath.workdps(30):
+            kept = (1 - mpmath.mpf(delta)) / (1 + mpmath.exp(-mpmath.mpf(eps)))
+            assert accountant.get_delta(below) >= delta - kept * mpmath.expm1(mpmath.mpf(below) - mpmath.mpf(eps))
+
+
 @pytest.mark.parametrize("level", [0.0, 1e-300, 1e-30, 1e-20, 1e-17, 1e-16, 1e-12, 1 - 1e-12, 1 - 2**-53, 1.0])
 def test_power_at_levels_at_which_the_other_error_rounds_to_0_or_1(level):
     accountant = ShuffleAccountant().compose(dp_event.GaussianDpEvent(2.0), 4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import attr
@@ -13,7 +14,6 @@ from numpy.typing import ArrayLike
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.scipy_functions import ndtr
 from shufflebounds._base.types import SLACK, ULP, Bound, FloatArray, plain
-from shufflebounds._core._special import log1mexp
 from shufflebounds.interop._concentrated import Concentrated
 from shufflebounds.mechanisms import (
     DensityRandomizer,
@@ -26,7 +26,7 @@ from shufflebounds.mechanisms import (
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.sampling import RandomAllocation, Subsampled, WithoutReplacement
 from shufflebounds.shuffle import StrongerClones
-from shufflebounds.tradeoff.representation import log_quantile
+from shufflebounds.tradeoff.representation import log1mexp, log_quantile
 
 __all__ = ["ProfileDpEvent", "RandomAllocationDpEvent", "ShuffleAccountant", "ShuffledDpEvent"]
 
@@ -452,4 +452,8 @@ def _approximate(eps: float, delta: float) -> Any:
         return _NOTHING
     rest = math.log1p(-delta) - math.log1p(math.exp(-eps))
     lost = math.log(delta) if delta > 0 else -math.inf
-    return DominatingPair.from_pmfs([lost, rest, rest - eps, -math.inf], [-math.inf, rest - eps, rest, lost])
+    less = rest - eps
+    # The loss rest - less is rounded up, so that it is no smaller than eps.
+    while Fraction(rest) - Fraction(less) < Fraction(eps):
+        less = math.nextafter(less, -math.inf)
+    return DominatingPair.from_pmfs([lost, rest, less, -math.inf], [-math.inf, less, rest, lost])
