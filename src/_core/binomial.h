@@ -258,8 +258,7 @@ static inline double binom_shift_series(double k, double n, double p, double q, 
  *     H = Pr[B <= k] - e^eps Pr[B <= k-1] = Pr[B = k] (1 - y),  y = (1 - e^-eps) r R,
  * r = e^eps Pr[B = k-1]/Pr[B = k] <= 1 and R = Pr[B <= k-1]/Pr[B = k-1] from c_binom_tail_ratio. The relative error of H is that
  * of y times y/(1 - y): at most about a hundred ulp of log H, since 1/(1 - y) grows like the square of the distance from the mean
- * in standard deviations. If 1 - y is below 1e-12, the positive terms are summed instead. Rounding may choose a neighbour of k
- * where both give nearly the same value, which changes H by less than this error. */
+ * in standard deviations. If 1 - y is below 1e-12, the positive terms are summed instead. */
 static inline double kernel_shift_log_delta(double n, double p, double eps, int reverse, double *error)
 {
     dd q = binom_complement(p), swap = dd_make(p, 0);
@@ -269,10 +268,11 @@ static inline double kernel_shift_log_delta(double n, double p, double eps, int 
         q = dd_make(p, 0);
     }
     /* Numerator and denominator of the threshold are multiplied by e^-eps, so that they stay finite. The smaller one of k and n
-     * - k is computed: the rounding of the larger one may exceed 1. */
+     * - k is computed: the rounding of the larger one may exceed 1. The threshold has a relative error below 16 UNIT, by which it
+     * is raised: the error bounds below include a k that is too large by 1, but not one that is too small. */
     if (swap.hi * shrink < q.hi)
-        k = ceil((n + 1) * (swap.hi * shrink / (swap.hi * shrink + q.hi))) - 1;
-    else k = n - floor((n + 1) * (q.hi / (swap.hi * shrink + q.hi)));
+        k = ceil((n + 1) * (swap.hi * shrink / (swap.hi * shrink + q.hi)) * (1 + 16 * UNIT)) - 1;
+    else k = n - floor((n + 1) * (q.hi / (swap.hi * shrink + q.hi)) * (1 - 16 * UNIT));
     k = fmin(fmax(k, 0), n);
     if (k <= 0) {
         value = n * (!reverse ? log1p(-p) : log(p));

@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 
+import mpmath as mp
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -185,6 +186,26 @@ def test_the_threshold_of_a_shift_is_not_rounded(n, p):
         for eps in (1e-6, 1e-4):
             mirrored = _binomial.shift_log_delta(float(n), 1 - p, eps, 0.0)[0]
             assert _binomial.shift_log_delta(float(n), p, eps, 1.0)[0] == pytest.approx(mirrored, abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 11, 40])
+@pytest.mark.parametrize("p", [0.5, 0.75, 0.999, 1 - 2.0**-20, 1 - 2.0**-50, 3e-15])
+def test_a_shift_next_to_a_privacy_loss_is_bounded(n, p):
+    """Next to a loss, rounding may omit an outcome whose mass is far above delta."""
+    with mp.workdps(80):
+        law = [mp.binomial(n, k) * mp.mpf(p) ** k * (1 - mp.mpf(p)) ** (n - k) for k in range(n + 1)]
+        for reverse in (0.0, 1.0):
+            # In both orders the impossible outcome comes first.
+            first = law[::-1] if reverse else law
+            for k in range(1, n + 1):
+                asked = float(mp.log(first[k] / first[k - 1]))
+                for _ in range(4):
+                    if 0 < asked < 690:
+                        e = mp.exp(mp.mpf(asked))
+                        exact = mp.log(first[0] + mp.fsum(max(x - e * y, 0) for x, y in zip(first[1:], first)))
+                        value, error = _binomial.shift_log_delta(float(n), p, asked, reverse)
+                        assert value - error <= exact <= value + error, (k, asked)
+                    asked = math.nextafter(asked, 0)
 
 
 def test_tails_in_blocks_have_the_bits_of_one_alone():

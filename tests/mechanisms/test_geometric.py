@@ -38,6 +38,21 @@ def test_truncated_by_enumeration(eps, sensitivity, bound):
         assert upper - lower < 1e-13 + 32 * math.ulp(lower)
 
 
+@pytest.mark.parametrize("eps", [3.0, 8.355797052759366, 38.972824449714885])
+@pytest.mark.parametrize(("sensitivity", "bound"), [(1, 1), (2, 2), (4, 2), (5, 3)])
+def test_next_to_the_losses_of_the_ends(eps, sensitivity, bound):
+    """The ends of clipped noise have the losses rate * whole number +- log(1 - q), of which log(1 - q) may be far below an ulp."""
+    rate = eps / sensitivity
+    noise = GeometricMechanism(eps, sensitivity, bound)
+    for steps in range(sensitivity + 1):
+        for loss in (steps * rate, steps * rate + math.log1p(-math.exp(-rate)), steps * rate - math.log1p(-math.exp(-rate))):
+            for asked in (math.nextafter(loss, 0), loss, math.nextafter(loss, 99)):
+                if asked >= 0:
+                    value = brute(eps, sensitivity, bound, asked)
+                    assert noise.log_delta(asked, bound="lower") <= value + mp.mpf(10) ** -290
+                    assert value <= noise.log_delta(asked)
+
+
 @pytest.mark.parametrize(("eps", "sensitivity"), thinned(
     [slow(0.5, 1), slow(1.0, 1), slow(1.0, 2), (2.0, 3), slow(1.5, 4), (8.0, 7)], 3))
 def test_noise_without_a_bound_by_enumeration(eps, sensitivity):

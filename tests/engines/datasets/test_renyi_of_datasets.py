@@ -77,6 +77,19 @@ def test_enumerated_datasets_have_both_bounds_of_the_largest_divergence(seed):
         assert high - low <= 1e-9 * exact + 1e-15, (rows, users, participation, order)
 
 
+@pytest.mark.parametrize("rows", [
+    [[0.9970282316207886, 0.0029717683792114258], [0.9970282278954983, 0.0029717721045017242]],
+    [[0.5, 0.5 - 2.0**-30, 2.0**-30], [0.5 + 2.0**-40, 0.5 - 2.0**-30 - 2.0**-40, 2.0**-30]],
+])
+def test_a_huge_order_has_the_largest_loss_of_nearly_equal_rows(rows):
+    # The largest loss of one message of each user is that of the shuffled messages of equal users.
+    with mp.workdps(60):
+        loss = max(mp.log(mp.mpf(x) / mp.mpf(y)) for p, q in itertools.permutations(rows, 2) for x, y in zip(p, q))
+        for users in (2, 3):
+            protocol = FiniteRandomizer(rows).shuffled(users)
+            assert protocol.rdp(1e300, bound="lower") <= loss <= protocol.rdp(1e300)
+
+
 def test_a_matrix_for_which_no_dataset_has_the_divergence_of_the_largest_delta():
     protocol = Shuffled(FiniteRandomizer([[0.25, 0.75], [0.5, 0.5]]), 2)
     assert protocol.rdp(2.0, bound="lower") == pytest.approx(0.15415, abs=1e-5)

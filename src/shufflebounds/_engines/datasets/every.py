@@ -151,7 +151,8 @@ class EveryDataset:
             laws = list(law)
         with np.errstate(divide="ignore"):
             log_rows = np.log(self._rows)
-        budget = float((log_rows.max(axis=0) - log_rows.min(axis=0)).max()) * (1 + 64 * ULP)
+        # Each log has an error of at most 8 ULP, that of the probability, plus its own rounding error.
+        budget = float((log_rows.max(axis=0) - log_rows.min(axis=0)).max()) + ULP * (24 + 4 * float(np.abs(log_rows).max()))
         best = np.zeros(orders.size)
         for first, second in permutations(laws, 2):
             losses = _Losses.of(first, second, starts, self._error + 8 * ULP, budget, upper=upper)

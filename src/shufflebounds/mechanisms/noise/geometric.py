@@ -28,6 +28,7 @@ from shufflebounds.mechanisms._base import AdditiveNoise, exact_product
 from shufflebounds.mechanisms.noise.thresholded import ThresholdedCount
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count
+from shufflebounds.tradeoff.representation import log1mexp
 
 __all__ = ["GeometricMechanism"]
 
@@ -123,8 +124,9 @@ class _Shifts(ClosedForms):
     def _clipped(self, e: FloatArray, bound: int, shifts: FloatArray) -> IntervalArray:
         """Return bounds of the largest log delta of clipped noise over these shifts."""
         rate = self.rate
-        q, rest = math.exp(-rate), -math.expm1(-rate)
-        log_rest = math.log(rest)
+        q = math.exp(-rate)
+        # The relative error of log(1 - q) has to be small: it is part of gaps, and may be far below an ulp of 1.
+        log_rest = float(log1mexp(np.array(-rate)))
         s = shifts[:, None]
         # `touching` marks the shifts for which only one outcome, an end of each, is possible under both distributions.
         touching = s == 2 * bound
