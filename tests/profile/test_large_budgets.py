@@ -9,6 +9,7 @@ from mpmath import mpf
 
 from shufflebounds._core import _cell_sums
 from shufflebounds.mechanisms import FiniteRandomizer, GeometricMechanism, LaplaceMechanism, RandomizedResponse
+from shufflebounds.shuffle import Clones, StrongerClones
 from tests.strategies import slow
 
 pytestmark = pytest.mark.filterwarnings("ignore:scale=")
@@ -141,3 +142,21 @@ def test_the_largest_loss_is_found(budget):
     # The loss is b - 2 X with probability 1/2, so that its mean is b - 1 and its variance 3.
     assert scale.mean == pytest.approx(budget - 1, abs=0.3)
     assert scale.var == pytest.approx(3, abs=0.5)
+
+
+@pytest.mark.parametrize("users", [2, 6, 100])
+@pytest.mark.parametrize("budget", [34.0, 36.0, 37.0, 45.0, 300.0])
+def test_mu_is_at_most_that_of_the_pure_budget(users, budget):
+    for kind in (Clones, StrongerClones):
+        lower, upper = (kind(users, budget).gdp_mu(bound=bound) for bound in ("lower", "upper"))
+        assert 0 < lower <= upper <= RandomizedResponse(budget).gdp_mu() * (1 + 1e-14)
+
+
+@pytest.mark.parametrize(("users", "budget"), [(4, 1.0), (20, 0.5), (1000, 1.0), (3, 1e-6), (5, 30.0)])
+def test_a_huge_order_has_nearly_the_pure_budget(users, budget):
+    clones = StrongerClones(users, budget)
+    orders = np.array([2.0, *np.array([1e6, 1e9, 1e12, 1e15, 1e300]) / budget])
+    lower, upper = (clones.rdp(orders, bound=bound) for bound in ("lower", "upper"))
+    assert (np.diff(lower) >= 0).all()
+    assert (lower <= upper).all()
+    assert lower[-1] > budget * (1 - 1e-6)

@@ -222,6 +222,27 @@ points = st.lists(st.tuples(st.integers(0, 2**12), st.integers(0, 2**12)), min_s
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("alpha", "beta"), [
+    ([0, 0.2, 0.5, 1], [1, 0.5, 0, 0]), ([0, 0, 0.5, 1], [1, 0.5, 0.1, 0]), ([0, 0.5, 1], [1, 0, 0]),
+])
+def test_mu_where_several_knots_have_an_error_of_zero(alpha, beta):
+    with np.errstate(divide="ignore"):
+        f = Tradeoff.from_knots(np.log(alpha), np.log(beta))
+    assert f.gdp_mu() == f.convex_hull().gdp_mu() == math.inf
+
+
+@pytest.mark.parametrize("eps", [1.0, 20.0, 34.0, 36.0, 37.0, 40.0, 60.0, 300.0, 1e4])
+def test_one_line_of_a_large_budget(eps):
+    """The two lines meet within an ulp of the alpha where the first of them is 0."""
+    f, known = Tradeoff.from_log_delta([eps], [-math.inf]), Tradeoff.randomized_response(eps)
+    at = np.array([-2 * eps, -eps - 1e-9, -eps + 1e-9, -eps / 2, -1e-9])
+    below, exact = f.log_beta(at), known.log_beta(at)
+    assert (below <= exact + 4e-15 * np.abs(exact)).all()
+    # The vertex is rounded by 1e-14 eps at most, which moves the two levels next to it.
+    assert (below > exact - 1e-12 * eps)[[0, 3, 4]].all()
+    assert known.gdp_mu() * (1 - 1e-14) <= f.gdp_mu() < known.gdp_mu() * (1 + 1e-6)
+
+
 @given(points)
 def test_hull_of_knots(raw):
     # The curve is a staircase through random points on or below the diagonal.

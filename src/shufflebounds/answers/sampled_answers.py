@@ -22,6 +22,12 @@ from shufflebounds.tradeoff.piecewise import Piecewise
 __all__ = ["Samples"]
 
 
+LARGEST_RISE = 1e11
+"""Largest product of a Renyi order and the pure budget for which the lower bound of the divergence is computed from samples.
+Raised: less tight lower bounds for larger orders, as samples are at least a relative 1e-12 apart. Lowered: the lower bound for
+larger orders is a relative log(1/p)/LARGEST_RISE below the pure budget, where p is the probability of the largest loss."""
+
+
 class Samples:
     """Outcomes and samples of the divergences H(P||Q) and H(Q||P) of a pair, cached for several results.
 
@@ -141,6 +147,11 @@ class Samples:
         if cap < math.inf and self.info.pure == math.inf:
             # The samples end at a positive delta, so no finite upper bound of mu follows from them.
             return cap
+        pure = max(self.info.pure, 0.0 if self.info.reverse is None else self.info.reverse.pure)
+        if upper and pure < math.inf:
+            # Among all pairs with this pure budget, randomized response has the lowest curve. If the budget is above about 30, the
+            # curve of the samples may reach 0 by rounding, so that its mu is infinite.
+            cap = min(cap, Tradeoff.randomized_response(pure).gdp_mu())
         return min(cap, self._mu[upper])
 
     @cached_property
@@ -152,8 +163,12 @@ class Samples:
         """Return bounds of the Renyi divergences of these finite orders."""
         if upper:
             return np.minimum([bounds.upper for bounds in self._divergences(orders, upper)], self.info.pure)
-        return (np.array([bounds.lower for bounds in self._divergences(orders, upper)]) if self.info.attained.single
-                else least_divergence(self._growing(first_stage=True)[1], orders))
+        if not self.info.attained.single:
+            return least_divergence(self._growing(first_stage=True)[1], orders)
+        # Renyi divergences do not decrease with the order. For larger orders the lower bound from samples becomes less tight, as
+        # the integrand changes by a large factor between neighbouring doubles.
+        reached = np.minimum(orders, max(1.0, LARGEST_RISE / self.info.pure)) if 0 < self.info.pure < math.inf else orders
+        return np.array([bounds.lower for bounds in self._divergences(reached, upper)])
 
     @cached_property
     def _known(self) -> Kept[tuple[bytes, bool], list[Interval]]:

@@ -196,6 +196,16 @@ def _corner(steep: _Lines, flat: _Lines, x: float) -> FloatArray:
     if side == _Rounding.DOWN:
         # Both lines are at least 0 up to this alpha.
         x = min(x, float(steep.ends()[0]), float(_rounded_pair(flat.delta[:1], side)[0, 0]))
+    first = _both_at(steep, flat, x)
+    # The line of a large eps falls to 0 within an ulp of x, so that rounding of x may move beta to 0 or far above the flat line. An
+    # alpha beyond the rounding error of x gives a vertex on the flat line.
+    second = _both_at(steep, flat, x + side * 16 * ULP * (2 + abs(x) + float(steep.eps[0])))
+    return second if side * first[2, 0] > side * second[2, 0] + 1e-9 else first
+
+
+def _both_at(steep: _Lines, flat: _Lines, x: float) -> FloatArray:
+    """Return the vertex at log alpha = x that is on or below (DOWN), or on or above (UP), the flattest lines of both families."""
+    side = steep.side
     at = np.array([min(x, 0.0)])
     # The flat line has the value e^-eps (1 - delta - e^x) at log alpha = x.
     left, eps = float(log1mexp(flat.delta[:1])[0]), float(flat.eps[0])

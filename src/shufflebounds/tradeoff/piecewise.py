@@ -164,7 +164,8 @@ class Piecewise(Representation):
 
     def gdp_mu(self) -> float:
         alpha, alpha_rest, beta, beta_rest = self.points
-        if beta_rest[0] > -np.inf or alpha_rest[-1] > -np.inf:
+        # Several breakpoints may have alpha = 0 or beta = 0.
+        if max(beta_rest[alpha == -np.inf].max(), alpha_rest[beta == -np.inf].max()) > -np.inf:
             return math.inf
         inside = (alpha > -np.inf) & (beta > -np.inf)
         if not inside.any():
