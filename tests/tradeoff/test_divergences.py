@@ -130,3 +130,10 @@ def test_many_eps_at_the_loss_of_many_atoms():
     eps = np.full(10**6, log_p[1] - log_q[1])
     found = hockey_stick(log_p, log_q, eps)
     assert (found == hockey_stick(log_p, log_q, float(eps[0]))).all()
+
+
+@pytest.mark.parametrize("order", [1e-16, 1e-17, 1e-100, 1e-300, 5e-324])
+def test_orders_near_zero_of_different_supports(order):
+    """The divergence of P and Q tends to -log Q(P > 0)."""
+    p, q = [math.log(0.25), math.log(0.5), -math.inf, math.log(0.25)], [math.log(0.5), math.log(0.25), math.log(0.25), -math.inf]
+    assert renyi_divergence(p, q, order) == pytest.approx(-math.log(0.75), rel=1e-14)

@@ -191,17 +191,21 @@ def _renyi(p: FloatArray, q: FloatArray, lost_p: float, lost_q: float, order: fl
     `lost_p` and `lost_q` are the masses under P and under Q of all other outcomes. b is order - 1, without rounding for orders near
     1.
     """
-    if p.size == 0 or (order >= 1 and lost_p > 0):
+    if p.size == 0 or (b >= 0 and lost_p > 0):
         return math.inf
-    if order < 0.5:
-        return order / (1 - order) * _renyi(q, p, lost_q, lost_p, -b, -order)
-    if order >= 1:
+    if b >= 0:
         return renyi_of_losses(p, p - q, lost_q, order)
+    log_sum = (_log_power_sum(q, p, lost_q, lost_p, -b, -order) if order < 0.5 else
+               _log_power_sum(p, q, lost_p, lost_q, order, b))
+    return max(0.0, log_sum / b)
+
+
+def _log_power_sum(p: FloatArray, q: FloatArray, lost_p: float, lost_q: float, order: float, b: float) -> float:
+    """Return the log of the sum of P^order Q^(1 - order) for an order in [1/2, 1]; b is order - 1 < 0 without rounding."""
     far = float(logsumexp(p + b * (p - q)))
     if abs(far) > 0.5:
-        return max(0.0, far / b)
-    rise = float(excess(p, p - q, b).sum()) + lost_q + order * lost_p / -b
-    return max(0.0, math.log1p(b * rise) / b)
+        return far
+    return math.log1p(b * (float(excess(p, p - q, b).sum()) + lost_q) - order * lost_p)
 
 
 def renyi_of_losses(p: FloatArray, loss: FloatArray, lost_q: float, order: float, raised: FloatArray | None = None) -> float:
