@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from shufflebounds.sampling import ReplaceOne, WithoutReplacement
 from shufflebounds.shuffle import (
     BinomialNoise,
     ClearReports,
+    Clones,
     FlippedReports,
     GeometricDummies,
     PersonalizedBits,
@@ -311,6 +313,17 @@ def test_several_releases_and_several_devices():
     assert 0.97 <= protocol.self_compose(3).for_group(2).epsilon(1e-6) <= 1.0
     with pytest.raises(ValueError, match="devices=10 must be at most"):
         ShuffledBits.calibrate(users=5, eps=1.0, delta=1e-6, devices=10)
+
+
+@pytest.mark.parametrize("calibrate", [
+    partial(Clones.calibrate, local_eps=0.005), partial(StrongerClones.calibrate, local_eps=0.005),
+    partial(Shuffled.calibrate, KaryResponse(4, 0.005)),
+])
+def test_the_fewest_users_of_a_small_budget_send_the_messages_of_a_person(calibrate):
+    for absent in ({}, {"colluding": 2, "missing": 1}):
+        protocol = calibrate(eps=1.0, delta=1e-6, devices=3, **absent)
+        assert protocol.users == 3 + sum(absent.values())
+        assert protocol.for_group(3).delta(1.0) <= 1e-6
 
 
 @pytest.mark.parametrize(("size", "message"), [(0, "1"), (2**20 + 1, "1048576"), (1.5, "integer"), (101, "at most users=100")])

@@ -21,15 +21,17 @@ _BUDGETS = (1e-12, LARGEST_EXPONENT)
 """Smallest and largest local budget of the search; shuffled randomizers refuse budgets above 700."""
 
 
-def fewest_users(build: Callable[[int], _Profile], eps: float, delta: float) -> _Profile:
+def fewest_users(build: Callable[[int], _Profile], eps: float, delta: float, least: int = 1) -> _Profile:
     """Return the profile with the smallest number of users whose upper bounds of delta(eps) and of epsilon(delta) meet the target.
+
+    The number of users is at least `least`, the number of messages that one person may send.
 
     The exact delta must not increase with the number of users. If the bounds do not decide whether a number of users meets the
     target, it counts as too small.
     """
     eps, delta = _validate.target(eps, delta, open_eps=True)
     with _validate.quiet():
-        users = least_count(build, eps, delta, low=1)
+        users = least_count(build, eps, delta, low=least)
         if users is None:
             raise _validate.InfeasibleError(f"delta={delta:g} at eps={eps:g} needs more than 2**53 users")
         return build(users)

@@ -7,7 +7,7 @@ and a lower bound of its value.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Self
@@ -147,15 +147,17 @@ class _UniformClones(PrivacyProfile, AbsentUsers):
         if (users is None) == (local_eps is None):
             raise ValueError(f"users={users!r} and local_eps={local_eps!r}: give exactly one of the two, users for the largest "
                              "local budget or local_eps for the fewest users")
-        if (releases, devices) != (1, 1):
-            return one_of_releases(partial(cls.calibrate, users=users, local_eps=local_eps, colluding=colluding, missing=missing),
-                                   releases, devices, eps=eps, delta=delta)
         build = partial(cls, colluding=colluding, missing=missing)
         if users is None:
             budget, absent = float(local_eps or 0.0), build(_validate.MAX_COUNT, 1.0)
-            return fewest_users(lambda n: build(n + absent.colluding + absent.missing, budget), eps, delta)
-        count = users
-        return largest_budget(lambda budget: build(count, budget), eps, delta)
+            one: Callable[..., Self] = partial(
+                fewest_users, lambda n: build(n + absent.colluding + absent.missing, budget), least=devices)
+        else:
+            count = users
+            one = partial(largest_budget, lambda budget: build(count, budget))
+        if releases == devices == 1:
+            return one(eps=eps, delta=delta)
+        return one_of_releases(one, releases, devices, eps=eps, delta=delta)
 
 
 @with_passages

@@ -546,21 +546,22 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         >>> shuffle.Shuffled.calibrate(mechanisms.KaryResponse(10, 2.0), eps=0.1, delta=1e-6).users
         6562
         """
-        if (releases, devices) != (1, 1):
-            return one_of_releases(partial(cls.calibrate,
-                randomizer, users=users, participation=participation, inputs=inputs, colluding=colluding, missing=missing),
-                releases, devices, eps=eps, delta=delta)
         build = partial(cls, participation=participation, inputs=inputs, colluding=colluding, missing=missing)
         if users is None:
             if not is_randomizer(randomizer):
                 raise TypeError(f"randomizer={randomizer!r} must be a local randomizer such as KaryResponse(10, 2.0) if users is "
                                 "None; for a function of the budget, pass users as well")
-            one = randomizer
-            absent = build(one, _validate.MAX_COUNT)
-            return fewest_users(lambda n: build(one, n + absent.colluding + absent.missing), eps, delta)
-        count = _validate.integer("users", users, 1)
-        if is_randomizer(randomizer):
-            raise TypeError(f"randomizer={randomizer!r} must be a function that makes a randomizer of a local budget if "
-                            f"users={users!r} is given, such as lambda eps0: KaryResponse(10, eps0)")
-        family: Any = randomizer
-        return largest_budget(lambda budget: build(family(budget), count), eps, delta)
+            given = randomizer
+            absent = build(given, _validate.MAX_COUNT)
+            one: Callable[..., Self] = partial(
+                fewest_users, lambda n: build(given, n + absent.colluding + absent.missing), least=devices)
+        else:
+            count = _validate.integer("users", users, 1)
+            if is_randomizer(randomizer):
+                raise TypeError(f"randomizer={randomizer!r} must be a function that makes a randomizer of a local budget if "
+                                f"users={users!r} is given, such as lambda eps0: KaryResponse(10, eps0)")
+            family: Any = randomizer
+            one = partial(largest_budget, lambda budget: build(family(budget), count))
+        if releases == devices == 1:
+            return one(eps=eps, delta=delta)
+        return one_of_releases(one, releases, devices, eps=eps, delta=delta)
