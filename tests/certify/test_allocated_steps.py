@@ -148,6 +148,14 @@ def test_two_epochs_of_several_steps_are_not_those_of_one_step(noise):
         both.certify(0.5, bound="upper")
 
 
+def test_lower_bounds_of_several_epochs_need_delta_itself():
+    # On a lattice delta of one epoch is an upper bound, which was positive above the pure budget.
+    epochs = sampling.RandomAllocation(mechanisms.LaplaceMechanism(2.0), 5).self_compose(2)
+    assert epochs.certify(0.3, bound="upper").upper() >= epochs.delta(0.3, bound="lower")
+    with pytest.raises(TypeError, match="too few digits to be composed"):
+        epochs.certify(0.3, bound="lower")
+
+
 def test_two_epochs_of_several_steps_with_few_outcomes():
     p, q = ([Fraction(n, 10) for n in law] for law in ((7, 3), (4, 6)))
     pair = DominatingPair.from_pmfs(*(np.log([float(x) for x in law]) for law in (p, q)))

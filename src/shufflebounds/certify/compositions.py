@@ -136,8 +136,11 @@ def every_outcome(factors: Factors) -> Answer:
 def curve_of(profile: Any) -> tuple[float, Callable[[float], Curve]]:
     """Return the number of ball operations of a value of D(x), and a function that returns a bound D of delta for 1 <= x <= e^far.
 
-    If D is not delta itself, it is that of a dominating pair.
+    If D is not delta itself, it is that of a dominating pair; `curve_of.default` returns delta itself.
     """
+    if "_LossPair" in kinds_of(profile):
+        # The masses on a lattice are those of distributions whose sums are 1, which lists of another program need not be.
+        outcomes_of.default(profile)
     with suppress(NoCertificateError):
         pairs = pairs_of(profile)
         if sum(size for size, _ in pairs) < MOST_LISTED:
@@ -146,10 +149,6 @@ def curve_of(profile: Any) -> tuple[float, Callable[[float], Curve]]:
     if not answer.refined:
         raise NoCertificateError(f"delta of {type(profile).__name__} has too few digits to be composed")
     return answer.operations, lambda far: answer.value
-
-
-# The masses on a lattice are those of distributions whose sums are 1, which lists of another program need not be.
-curve_of.of("_LossPair")(outcomes_of.default)  # type: ignore[arg-type]
 
 
 def _largest(pairs: Sequence[Listed]) -> Curve:
@@ -194,14 +193,14 @@ def on_lattice(composition: Any, eps: float, upper: bool) -> Iterator[Answer]:
     step = (math.sqrt(4 * TOLERANCE / number) if upper else 0.75 * TOLERANCE / number) / tilt
     for factors in [composition.factors] if upper else _attained(composition.factors):
         lasts = [math.ceil(min(profile._epsilon(math.exp(depth - 9) / number, True) / step, 1e6)) + 2 for profile, _ in factors]
-        curves = [[curve_of(one) for one in ((profile,) if profile.reverse() is profile else (profile, profile.reverse()))]
-                  for profile, _ in factors]
-        parts = [(both, last, times) for both, last, (_, times) in zip(curves, lasts, factors, strict=True)]
+        # A lower bound needs delta itself.
+        parts = [([(curve_of if upper else curve_of.default)(one)
+                   for one in ((profile,) if profile.reverse() is profile else (profile, profile.reverse()))], last, times)
+                 for last, (profile, times) in zip(lasts, factors, strict=True)]
 
         def value(factor: Ball, parts: list[tuple[list[tuple[float, Callable[[float], Curve]]], int, int]]) -> Ball:
             # Masses are second differences of D, so twice the digits of delta cancel.
-            flint().ctx.prec = 100 - math.ceil(3 * depth)
-            h = arb(step)
+            flint().ctx.prec, h = 100 - math.ceil(3 * depth), arb(step)
             laws = [(*_masses([curve(last * step) for _, curve in both], h, last), times) for both, last, times in parts]
             if upper:
                 # The probability of an infinite loss is at most the sum of those of all releases.
