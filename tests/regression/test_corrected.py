@@ -290,10 +290,35 @@ def test_calibrated_bits_meet_delta_for_every_dataset_and_not_by_far(row):
     assert (1 - 1e-3) * delta <= worst <= delta
 
 
+@pytest.mark.parametrize("row", asked("gaussian", "rdp"), ids=of)
+def test_renyi_divergence_of_gaussian_users_is_that_of_a_count(row):
+    """The lower bound is at most the divergence of the best count: of the messages in any interval, for the least noisy target."""
+    sigma, order = np.sort(row["build"][1]["sigma"]), row["arguments"][0]
+    target, others = sigma[0], sigma[1:]
+    ends = np.append(np.linspace(-2.0, 3.0, 101), np.inf)
+    first, last = (ends[places] for places in np.triu_indices(ends.size, 1))
+    counts = np.ones((1, first.size))
+    for one in others:
+        inside = ndtr(last / one) - ndtr(first / one)
+        counts = np.vstack([counts * (1 - inside), np.zeros_like(inside)]) + np.vstack([np.zeros_like(inside), counts * inside])
+    laws = []
+    for value in (0.0, 1.0):
+        inside = ndtr((last - value) / target) - ndtr((first - value) / target)
+        laws.append(np.vstack([counts * (1 - inside), np.zeros_like(inside)])
+                    + np.vstack([np.zeros_like(inside), counts * inside]))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_p, log_q = np.log(laws)
+        terms = [np.where(p > -np.inf, order * p + (1 - order) * q, -np.inf) for p, q in ((log_p, log_q), (log_q, log_p))]
+    best = max(float(logsumexp(one, axis=0).max()) for one in terms) / (order - 1)
+    lower, upper = answer(row)
+    assert lower <= best <= upper
+    assert lower > 0.9 * best
+
+
 def test_every_corrected_result_is_verified():
     kinds = {(row["build"][0].rsplit(".", 1)[-1], row["ask"]) for row in ROWS}
     assert kinds == {
         ("BinomialNoise", "self_compose.delta"), ("Clones", "self_compose.delta"), ("Clones", "self_compose.epsilon"),
         ("StrongerClones", "self_compose.epsilon"), ("gaussian", "delta"), ("gaussian", "log_delta"), ("gaussian", "epsilon"),
-        ("randomized_response", "gdp_mu"), ("ShuffledBits", "rdp"), ("calibrate", "calibrated"),
+        ("gaussian", "rdp"), ("randomized_response", "gdp_mu"), ("ShuffledBits", "rdp"), ("calibrate", "calibrated"),
     }

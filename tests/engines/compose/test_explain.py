@@ -1,6 +1,7 @@
 """`Composition.explain` names the method, the grid and the bounds."""
 
 import math
+import re
 
 import pytest
 
@@ -22,7 +23,10 @@ def test_names_what_formed_the_answer(composition, eps, fragments):
     for fragment in fragments:
         assert fragment in text
     lower, upper = (composition.log_delta(eps, bound=bound) for bound in ("lower", "upper"))
-    assert f"[{lower:.12g}, {upper:.12g}]" in text
+    # The printed bounds are rounded outwards.
+    printed = re.search(r"lies in \[(\S+), (\S+)\]", text)
+    assert float(printed[1]) <= lower <= upper <= float(printed[2])
+    assert [float(number) for number in printed.groups()] == pytest.approx([lower, upper], rel=1e-11)
 
 
 def test_each_engine_is_listed_with_its_bounds_or_with_the_reason():
