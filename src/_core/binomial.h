@@ -262,17 +262,18 @@ static inline double binom_shift_series(double k, double n, double p, double q, 
 static inline double kernel_shift_log_delta(double n, double p, double eps, int reverse, double *error)
 {
     dd q = binom_complement(p), swap = dd_make(p, 0);
-    double shrink = exp(-eps), k, r, y, value;
+    double shrink = exp(-eps), place, margin, k, r, y, value;
     if (reverse) {
         swap = q;
         q = dd_make(p, 0);
     }
     /* Numerator and denominator of the threshold are multiplied by e^-eps, so that they stay finite. The smaller one of k and n
      * - k is computed: the rounding of the larger one may exceed 1. The threshold has a relative error below 16 UNIT, by which it
-     * is raised: the error bounds below include a k that is too large by 1, but not one that is too small. */
-    if (swap.hi * shrink < q.hi)
-        k = ceil((n + 1) * (swap.hi * shrink / (swap.hi * shrink + q.hi)) * (1 + 16 * UNIT)) - 1;
-    else k = n - floor((n + 1) * (q.hi / (swap.hi * shrink + q.hi)) * (1 - 16 * UNIT));
+     * is raised: the error bounds below include a k that is too large by 1, but not one that is too small. If k and n - k are above
+     * 1e11, neighbours of k give nearly the same value, and a k that is too large by several would have a larger error. */
+    place = (n + 1) * (fmin(swap.hi * shrink, q.hi) / (swap.hi * shrink + q.hi));
+    margin = fmin(16 * UNIT * place, 1e-3);
+    k = swap.hi * shrink < q.hi ? ceil(place + margin) - 1 : n - floor(place - margin);
     k = fmin(fmax(k, 0), n);
     if (k <= 0) {
         value = n * (!reverse ? log1p(-p) : log(p));

@@ -320,7 +320,8 @@ def test_divergences_of_gaussian_noise_are_at_most_those_of_one_message(target):
     assert np.all(lower <= upper)
     assert np.all(upper <= 2 * np.array(orders) * (1 + 1e-12))
     assert upper[0] < 1
-    assert 1.1 < protocol.gdp_mu(bound="lower") <= protocol.gdp_mu() <= 2 * (1 + 1e-14)
+    # The best test that some message is above a threshold has mu = .5738.
+    assert 0.57 < protocol.gdp_mu(bound="lower") <= protocol.gdp_mu() <= 2 * (1 + 1e-14)
 
 
 @pytest.mark.parametrize("seed", range(4))
