@@ -75,8 +75,8 @@ cdef dict HYPERGEOM_ARGUMENTS = {
     "n": "Number of marked items in the population, an integer in 0..M.",
     "N": "Number of items drawn, an integer in 0..M.",
 }
-cdef str HYPERGEOM_NOTES = ("The parameters are those of ``scipy.stats.hypergeom``. The relative error is about 1e-13, or a few ulp "
-                            "of the logarithm (table in the header of ``_core/_hypergeom.pyx``).")
+cdef str HYPERGEOM_NOTES = ("The parameters are those of ``scipy.stats.hypergeom``. The relative error is about 1e-13, or a few "
+                            "ulp of the logarithm (table in the header of ``_core/_hypergeom.pyx``).")
 
 hypergeom_logpmf = ufunc_of_blocks(<void *> hypergeom_block_pmf, document(
     "hypergeom_logpmf(k, M, n, N)", "Log of the probability that exactly k of N drawn are marked, without replacement.",
