@@ -2,8 +2,9 @@
 
 import pytest
 
-from shufflebounds.mechanisms import FiniteRandomizer, KaryResponse, LaplaceMechanism
+from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism, KaryResponse, LaplaceMechanism
 from shufflebounds.profile import Composition
+from shufflebounds.sampling import RandomAllocation
 from tests.strategies import slow
 
 NOISE = LaplaceMechanism(1.0).self_compose(30)
@@ -18,6 +19,19 @@ def test_tiny_budgets_beside_laplace_noise(budget, times):
     assert NOISE.epsilon(1e-6, bound="lower") <= low * (1 + 1e-12)
     assert low <= high <= (NOISE.epsilon(1e-6) + budget * times) * (1 + 1e-5)
     assert high - low < 1e-3 * high
+
+
+@pytest.mark.parametrize("sigma", [1e8, 1e9, 4e9, 1e12])
+@pytest.mark.parametrize("faint", [GaussianMechanism, lambda sigma: GaussianMechanism(sigma).subsampled(0.1),
+                                   lambda sigma: RandomAllocation(GaussianMechanism(sigma), 10)])
+def test_noise_of_a_huge_scale_beside_ordinary_noise(sigma, faint):
+    """At the losses of the ordinary noise, log delta of the other release is about -(sigma eps)^2/2, down to -1e25."""
+    noise = LaplaceMechanism(1.0)
+    both = noise.compose(faint(sigma))
+    for eps in (0.0, 0.3):
+        exact = noise.delta(eps)
+        assert exact * (1 - 1e-12) <= both.delta(eps) <= (exact + 1 / sigma) * (1 + 1e-8)
+        assert both.delta(eps, bound="lower") >= exact * (1 - 1e-8)
 
 
 @pytest.mark.slow
