@@ -325,8 +325,11 @@ def test_replace_one_bounds_a_replaced_record():
     p, q = (0.75 * density[0] + 0.25 * d for d in density[1:])
     for eps in (0.0, 0.1, 0.5):
         exact = np.maximum(p - math.exp(eps) * q, 0).sum() * (y[1] - y[0]) / math.sqrt(2 * math.pi)
-        assert exact <= bound.delta(eps)
-        assert 0 < bound.delta(eps, bound="lower") <= exact
+        # The quadrature has a relative error of about 1e-9, because the integrand has a kink.
+        assert exact <= bound.delta(eps) * (1 + 1e-8)
+        assert 0 < bound.delta(eps, bound="lower") <= exact * (1 + 1e-8)
+    # At eps = 0 the divergence is 0.25 times the distance of the two noises.
+    assert bound.delta(0.0, bound="lower") <= 0.25 * math.erf(1 / math.sqrt(2)) <= bound.delta(0.0)
     with pytest.raises(ValueError, match="already covers the replacement"):
         ReplaceOne(bound)
 

@@ -448,7 +448,9 @@ class DominatingPairInfo:
         both = IntervalArray(*np.concatenate([values, back(left)], axis=1))
         lower, upper = consistent(both, "log delta at eps={!r}", np.concatenate([right, left]))
         apart = upper[lower > -np.inf] - lower[lower > -np.inf]
-        rough = supporting_lines(np.concatenate([-left[::-1], [0.0], right]), forward, back)
+        # Without a lower bound at any of these eps, the losses of the upper bound are used.
+        interpolated = supporting_lines if apart.size else connect_the_dots
+        rough = interpolated(np.concatenate([-left[::-1], [0.0], right]), forward, back)
         return Scale.of(rough, -low, high, float(np.median(apart)) if apart.size else 0.0)
 
     @kept(CACHED_ANSWERS)

@@ -231,13 +231,13 @@ class AdditiveBound:
     def log_delta(self, eps: float, log_known: float) -> float:
         """Return the bound of log delta at eps; `log_known`, another upper bound, determines how much mass is neglected."""
         log_z, log_outside = self.parameters(eps, log_known)
-        total, log_mass = self._sum(log_z, log_outside)
-        if not eps > log_mass:
-            return 0.0
         infinite = union_probability([(self._atoms.log_rest, self.chosen), (self._atoms.log_lost, self.steps)])
+        # The sum has no grid if its terms are far larger than their differences, as for noise of a scale above 1e6.
         with suppress(TooLongError):
-            parts = [log_mass + total.log_delta(eps - log_mass)[0], log_outside + math.log(2), infinite]
-            return float(np.logaddexp.reduce(parts)) + self._error
+            total, log_mass = self._sum(log_z, log_outside)
+            if eps > log_mass:
+                parts = [log_mass + total.log_delta(eps - log_mass)[0], log_outside + math.log(2), infinite]
+                return float(np.logaddexp.reduce(parts)) + self._error
         return 0.0
 
 

@@ -110,6 +110,22 @@ def test_many_steps_of_noise_of_any_scale(sigma, removed):
         assert pair.log_delta(0.0) - pair.log_delta(0.0, bound="lower") < 1e-3
 
 
+@pytest.mark.parametrize("scale", [4e9, 1e12])
+@pytest.mark.parametrize("noise", [GaussianMechanism, LaplaceMechanism])
+@pytest.mark.parametrize("chosen", [1, 2])
+def test_releases_of_noise_of_a_large_scale_leak_at_most_the_noise_as_often(noise, scale, chosen):
+    """The allocation has only the bound of one step here. An earlier version took its losses from its lower bound, 0."""
+    mechanism = noise(scale)
+    epoch, whole = RandomAllocation(mechanism, 10, chosen), mechanism.self_compose(2 * chosen)
+    # By the central limit theorem, the mean of ten likelihood ratios minus 1 is nearly normal. The variance of a ratio is at least
+    # about that of normal noise of this scale, and each release contains an epoch with one chosen step.
+    least = math.sqrt(2 / 10) / (scale * math.sqrt(2 * math.pi))
+    assert 0.9 * least <= epoch.self_compose(2).delta(0.0) <= 1.05 * whole.delta(0.0)
+    assert epoch.delta(0.0) <= 1.05 * mechanism.self_compose(chosen).delta(0.0)
+    eps = 1 / scale
+    assert epoch.self_compose(2).delta(eps) <= 1.05 * whole.delta(eps)
+
+
 def test_three_steps_against_the_grid():
     """The sum of three ratios is computed by a direct convolution on a fine grid of outcomes."""
     y = np.linspace(-9, 10, 401)

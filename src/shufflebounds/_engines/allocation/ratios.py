@@ -52,7 +52,7 @@ class Ratios:
             kept = (place >= 0) & (place < q.size)
             q = q + np.bincount(place[kept], weights=self.q[kept], minlength=q.size)
             p = p + np.bincount(place[kept], weights=self.p[kept], minlength=q.size)
-        return q, p, mass_error + 64 * ULP
+        return q, p, np.minimum(mass_error + 64 * ULP, 1.0)
 
     def log_p_above(self, loss: FloatArray) -> FloatArray:
         """Return an upper bound of the log mass under P of losses above `loss`."""
@@ -85,11 +85,12 @@ def _between(tail: Tail, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the masses of the density between neighbouring edges, and a bound of the relative error of each."""
     low, high = smaller_tails(*tail(edges))
     with np.errstate(invalid="ignore", divide="ignore"):
-        part = np.where(high > -np.inf, -np.expm1(np.minimum(low - high, 0.0)), 0.0)
+        ratio = np.minimum(low - high, 0.0)
+        part = np.where(high > -np.inf, -np.expm1(ratio), 0.0)
         mass = np.where(part > 0, np.exp(high) * part, 0.0)
-        size = np.where(np.isfinite(low), np.abs(low), 0.0) + np.where(np.isfinite(high), np.abs(high), 0.0)
-        mass_error = np.where(part > 0, ULP * (16 + 4 * size) / part, 0.0)
-    return mass, np.minimum(mass_error, 1.0)
+        # An error x of `low` changes the mass by x e^low, and an error of `high` changes it by x e^high.
+        size = np.where(np.isfinite(low), np.abs(low) * np.exp(ratio), 0.0) + np.where(np.isfinite(high), np.abs(high), 0.0)
+        return mass, np.where(part > 0, ULP * (16 + 4 * size) / part, 0.0)
 
 
 def gaussian_ratios(mu: float) -> Ratios:
