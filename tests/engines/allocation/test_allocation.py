@@ -64,7 +64,23 @@ def test_two_steps_against_quadrature(sigma, eps):
     encloses(second, eps, float(add), 1e-2)
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(("sigma", "depth"), [(8.0, 13), (12.0, 13), (12.0, 22), (40.0, 17), (1e4, 13), (1e4, 22)])
+def test_two_steps_at_a_tiny_delta(sigma, depth):
+    """An earlier version counted ratios of a mass of e^-75 as infinite at every scale."""
+    eps = depth / (sigma * math.sqrt(2))
+    with mp.workdps(40):
+        s, weight = mp.mpf(sigma), mp.e ** mp.mpf(eps)
+        end = min(mp.log(2 * weight), eps + 26 / s)
+        knots = [*mp.linspace(-12 / s, end, 25), end + 2 / s, end + 10 / s]
+        exact = float(mp.log(mp.quad(lambda x: mp.npdf(x, -1 / (2 * s * s), 1 / s)
+                                     * gaussian_stop_loss(2 * weight - mp.e**x, s)[0], knots) / 2))
+    pair = AllocationPair(GaussianMechanism(sigma), 2)
+    lower, upper = pair.log_delta(eps, bound="lower"), pair.log_delta(eps)
+    assert lower <= exact <= upper
+    assert upper - lower < -3e-4 * exact
+    assert exact < -76
+
+
 def two_laplace_steps(scale, eps):
     """Return log delta of allocation to one of two steps with Laplace noise, if the record is removed, by integration."""
     b, level = mp.mpf(scale), 2 * mp.exp(mp.mpf(eps))

@@ -43,9 +43,14 @@ FINE = 0.02
 Lowered: tighter bounds in more time."""
 
 CUT = -75.0
-"""Log of the mass under P of the largest ratios, which the upper bound counts as infinite. Sums of j large ratios are evaluated
-only if the probability of j or more large ratios is at least e^CUT. Raised: a larger gap at small delta. Lowered: wider cells, as
-their number is fixed, and more sums."""
+"""Log of the mass under P of the largest ratios, which the upper bound counts as infinite if they exceed e^FITTING. Sums of j large
+ratios are evaluated only if the probability of j or more large ratios is at least e^CUT. Raised: a larger gap at small delta.
+Lowered: wider cells, as their number is fixed, and more sums."""
+
+FITTING = 2.0
+"""Loss of one step up to which ratios are never counted as infinite, unless their mass is below e^LOWER_CUT. Raised: smaller deltas
+have tight bounds, but at 3 the bounds of tiny deltas become useless for 2 steps and sigma = 8, because an exponential tilt that
+moves the mean of the sum moves most mass to the few largest ratios. Lowered: less tight upper bounds below e^CUT."""
 
 LOWER_CUT = -300.0
 """Log of the mass under Q of the smallest ratios, which are merged into one point. Raised: less tight bounds for delta below this
@@ -106,15 +111,19 @@ class Allocation:
 
     @cached_property
     def loss_range(self) -> tuple[float, float]:
-        """The range of losses ln(dP/dQ): below it ratios are merged (LOWER_CUT), above it they count as infinite (CUT)."""
+        """The range of losses ln(dP/dQ): below it ratios are merged (LOWER_CUT), above it they count as infinite (CUT, FITTING)."""
         low, high = self.law.low, self.law.high
         if not math.isfinite(high):
             low = -_first(lambda size: self.law.tail_q(-size)[0] <= LOWER_CUT)
-            high = _first(lambda size: self.law.tail_p(size)[1] < CUT)
+            high = max(self._rare(CUT), min(self._rare(LOWER_CUT), FITTING))
         if high > LARGEST_LOSS:
             raise InfeasibleError(f"random allocation: likelihood ratios of one step exceed e^{LARGEST_LOSS:.0f}, so that one step "
                                   "nearly identifies the record; noise must be larger")
         return low, high
+
+    def _rare(self, log_mass: float) -> float:
+        """Return a loss such that the larger losses have less than this log mass under P."""
+        return _first(lambda size: self.law.tail_p(size)[1] < log_mass)
 
     def _unknown(self, eps: FloatArray) -> IntervalArray | None:
         """Return the bounds -inf and 0 of each log delta if the ratios are too close to 1, or None."""
@@ -325,8 +334,9 @@ class Allocation:
         floor = np.maximum(alone, CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
         # For each eps and number j of large ratios, about BIG_CELLS levels are evaluated, down to `floor`. The sum of t small
         # ratios is evaluated at one level for each eps only, which takes little time. So the floor `lowest` of this sum is lower
-        # than `floor`, by up to CUT, if `alone` is below CUT.
-        lowest = np.maximum(alone, 2 * CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
+        # than `floor`. `cut` is the log mass under P of the ratios above the range.
+        cut = self.law.log_p_above(np.array([self.loss_range[1]]))
+        lowest = np.maximum(alone, cut + CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
         out = self._sum(t, upper=upper).log_stop_loss(levels, floor=lowest)
         rest = np.full(eps.size, -np.inf)
         side = self.upper if upper else self.lower
@@ -348,7 +358,6 @@ class Allocation:
             # computed E(B - K)+ lacks the event that a ratio is above the range. Its probability under Q is at most t e^CUT,
             # because such a ratio has less mass under Q than under P. Under this event B has fewer terms and a smaller E(B - K)+.
             # So a fraction of at most t e^CUT < 1e-25 is missing, and the 64 ulp added below cover it.
-            cut = self.law.log_p_above(np.array([self.loss_range[1]]))
             out = np.logaddexp(out, np.logaddexp(cut, rest))
         # The logarithms of both sums are rounded to an ulp of their size.
         return np.minimum(out + sign * ULP * (64 + 4 * np.abs(np.maximum(out, -1e4))), 0.0)
