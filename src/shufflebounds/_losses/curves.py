@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -77,7 +78,7 @@ def _lowered(form: Piecewise, eps: FloatArray, forward: float, backward: float) 
     which are convex in E, up to the E where they meet the old line. The distances g and h are equal if this leaves both errors at
     least 0.
     """
-    log_delta, reached = max(forward, backward), float(form.log_delta(np.zeros(1))[0])
+    log_delta, reached = max(forward, backward), float(replace(form, side=0).log_delta(np.zeros(1))[0])
     if not log_delta > max(reached, -1e300) * (1 - 8 * ULP) + 8 * ULP:
         return form, eps
     # If the two divergences differ at E = 1, there is a piece of slope -1, and the vertex is the end next to the larger divergence.
@@ -88,7 +89,8 @@ def _lowered(form: Piecewise, eps: FloatArray, forward: float, backward: float) 
     with np.errstate(divide="ignore"):
         alpha, beta = np.log(np.maximum(errors - np.maximum(away, both - away[::-1]), 0.0))
     vertex = np.array([alpha, *log1mexp(np.array([alpha])), beta, *log1mexp(np.array([beta]))])
-    changed = prune(np.insert(form.points, place, vertex, axis=1)[:, np.arange(form.points.shape[1] + 1) != place + 1])
+    points = np.insert(form.points, place, vertex, axis=1)[:, np.arange(form.points.shape[1] + 1) != place + 1]
+    changed = prune(points, form.side)
     assert changed.atoms is not None
     across, down = changed.atoms
     return changed, down - across
@@ -178,13 +180,14 @@ class Staged(Piecewise):
         def near(log_alpha: float, stage: int) -> float:
             return _refined_at(*samples(sketch, stage), log_alpha)[upper]
 
-        own = {"_at": at, "_near": near, "_spacing": spacing, "_sketch": sketch, "atoms": None, "label": ""}
+        own = {"_at": at, "_near": near, "_spacing": spacing, "_sketch": sketch, "atoms": None, "label": "",
+               "side": 1 if upper else -1}
         for name, value in own.items():
             object.__setattr__(self, name, value)
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         # Only the breakpoints are pickled, because the samples may refer to any class.
-        return Piecewise, (self.points, None)
+        return Piecewise, (self.points, None, self.label, self.side)
 
     @cached_property
     def points(self) -> FloatArray:

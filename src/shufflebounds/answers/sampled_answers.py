@@ -127,7 +127,7 @@ class Samples:
     def exact_curve(self, upper: bool) -> Tradeoff | None:
         """Return the curve of the outcomes, or None if they are not enumerated."""
         knots = self._knots(upper)
-        return None if knots is None else Tradeoff(Piecewise(knots, None))
+        return None if knots is None else Tradeoff(Piecewise(knots, None, side=1 if upper else -1))
 
     def exact_mu(self, upper: bool) -> float | None:
         """Return mu of the outcomes, or None if they are not enumerated."""

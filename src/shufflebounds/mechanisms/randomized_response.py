@@ -20,10 +20,9 @@ from shufflebounds._engines.errors.intervals import CountIntervals, Ends, around
 from shufflebounds._losses.atoms import InputRows
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds.mechanisms._base import next_float, shift_by_error
+from shufflebounds.mechanisms._base import shift_by_error
 from shufflebounds.mechanisms.oracles._two_level import Shares, TwoLevel
 from shufflebounds.mechanisms.oracles.kary_response import KaryResponse
-from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["RandomizedResponse"]
 
@@ -52,9 +51,6 @@ class _Bit(ClosedForms):
             far = self.budget + np.log(rate) / step
             value = np.where(step == 0, self.budget * rate, np.where(grown < SAFE_EXPONENT, near, far))
         return shift_by_error(value, 32 * ULP, upper)
-
-    def tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
-        return Tradeoff.randomized_response(next_float(self.budget, upper))
 
 
 @with_passages

@@ -37,6 +37,7 @@ from shufflebounds.profile.export import ExportMixin
 from shufflebounds.profile.product import Product, flattened
 from shufflebounds.profile.two_orders import TwoOrders
 from shufflebounds.tradeoff import Tradeoff
+from shufflebounds.tradeoff.piecewise import Piecewise
 
 __all__ = ["Composition", "DominatingPair", "GivenCurve", "Group", "KnownPair", "MassPair", "OutcomePair", "PrivacyProfile"]
 
@@ -704,7 +705,11 @@ class _ListedPair(OutcomePair):
         if lists.log_lost == -math.inf:
             return ClosedForms()
         # The missing mass is omitted from both errors alpha and beta of a test, which lowers the curve.
-        return GivenCurve(lambda upper, log_tail: None if upper else Tradeoff._of(lists.log_p, lists.log_q))
+        atoms = LossAtoms.of(lists.log_p, lists.log_q)
+        rest, other = (float(np.logaddexp(mass, lists.log_lost)) for mass in (atoms.log_rest, atoms.log_other))
+        knots = replace(atoms, log_rest=rest, log_other=other).knots(upper=False)
+        assert knots is not None
+        return GivenCurve(lambda upper, log_tail: None if upper else Tradeoff(Piecewise(knots, None, side=-1)))
 
 
 @with_passages

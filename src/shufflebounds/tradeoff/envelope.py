@@ -46,7 +46,7 @@ def envelope(
     steep, flat = _Lines(eps, log_delta, side), _Lines(eps_reverse, log_reverse, side)
     end = np.array([[-np.inf], [0.0], [-np.inf], [0.0]])
     if not steep.size and not flat.size:
-        return Piecewise(end, None), np.empty(0)
+        return Piecewise(end, None, side=side), np.empty(0)
     middle = _meet(steep, flat)
     parts = [steep.vertices()[:, ::-1], middle, flat.vertices()[[2, 3, 0, 1]]]
     if steep.size:
@@ -57,7 +57,7 @@ def envelope(
     # Rounding may break the order of the vertices. It is restored such that the curve remains a valid bound.
     for row, sign in enumerate((1, -1, -1, 1)):
         _keep_order(points[row], rising=sign > 0, up=sign * side * (1 if row < 2 else -1) > 0)
-    return Piecewise(points, None), np.concatenate([steep.eps[::-1], -flat.eps])
+    return Piecewise(points, None, side=side), np.concatenate([steep.eps[::-1], -flat.eps])
 
 
 def _keep_order(row: FloatArray, *, rising: bool, up: bool) -> None:

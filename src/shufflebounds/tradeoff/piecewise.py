@@ -70,6 +70,9 @@ class Piecewise(Representation):
 
     def log_beta(self, x: FloatArray) -> FloatArray:
         out = np.empty_like(x)
+        if self.side:
+            # The caller may have rounded alpha to e^x, so alpha is moved by more than this rounding error.
+            x = np.where(x > -np.inf, x * (1 + self.side * 4 * ULP), x)
         high = x > -math.log(2)
         for chart, at in ((False, ~high), (True, high)):
             if at.any():
@@ -85,6 +88,7 @@ class Piecewise(Representation):
         size = log_beta.size
         if by_rest:
             x, grid = log1mexp(x), self.points[1]
+            x = np.minimum(x + self.side * ULP * (4 + 4 * np.abs(np.maximum(x, -1e300))), 0.0)
             # The grid is in decreasing order, so the last breakpoint with grid >= x is found by a search in the reversed grid.
             left = size - 1 - np.searchsorted(grid[::-1], x, side="left")
         else:
@@ -106,11 +110,14 @@ class Piecewise(Representation):
         with np.errstate(divide="ignore"):
             to_right, from_left, whole = np.log(to_right), np.log(from_left), np.log(to_right + from_left)
         value = np.logaddexp(to_right + log_beta[left], from_left + log_beta[right]) - whole
+        # Each weight has a relative error of a few ulp, and the logarithms are rounded to an ulp of their size.
+        value += self.side * ULP * (32 + 8 * np.abs(np.maximum(value, -1e300)))
         # For beta > 1/2, 1 - beta is interpolated, which avoids cancellation.
         rest = self.points[3]
         near = rest[right] < -math.log(2)
         r = np.logaddexp(to_right[near] + rest[left[near]], from_left[near] + rest[right[near]]) - whole[near]
-        value[near] = log1mexp(np.minimum(r, rest[right[near]]))
+        r -= self.side * ULP * (32 + 8 * np.abs(np.maximum(r, -1e300)))
+        value[near] = log1mexp(np.minimum(r, rest[right[near]])) * (1 - self.side * 4 * ULP)
         # Rounding may move the value outside of the segment by an ulp, so it is clipped to the segment.
         out[inside] = np.clip(value, log_beta[right], log_beta[left])
         return out
@@ -124,10 +131,19 @@ class Piecewise(Representation):
     def log_delta(self, eps: FloatArray) -> FloatArray:
         hull = self.hull
         assert hull.atoms is not None
+        log_p, log_q = hull.atoms
+        if self.side:
+            # delta of a lower curve is rounded up, that of an upper curve down.
+            error = self.side * ULP * (16 + 4 * (np.abs(log_p) + np.abs(log_q)))
+            log_p, log_q = log_p + error, log_q - error
+            order = np.argsort(log_p - log_q, kind="stable")
+            log_p, log_q = log_p[order], log_q[order]
         order = np.argsort(-eps)
         out = np.empty_like(eps)
-        out[order] = _tradeoff.log_hockey_stick(hull.atoms[1], hull.atoms[0], eps[order])
-        return np.asarray(np.minimum(np.logaddexp(out, hull.points[3, 0]), 0.0))
+        out[order] = _tradeoff.log_hockey_stick(log_q, log_p, eps[order])
+        out = np.logaddexp(out, hull.points[3, 0])
+        out -= self.side * ULP * (32 + 8 * np.abs(np.maximum(out, -1e300)))
+        return np.asarray(np.minimum(out, 0.0))
 
     def epsilon(self, delta: FloatArray) -> FloatArray:
         hull = self.hull

@@ -143,7 +143,7 @@ class _Shift(ClosedForms):
         total = self.log_total
         laws = [-0.5 * ((k - shift) / self.sigma) ** 2 - total for shift in (0, self.sensitivity)]
         knots = LossAtoms.of(laws[0], laws[1], error=ULP * (16 + 4 * float(np.abs(laws[0]).max()))).knots(upper=upper)
-        return None if knots is None else Tradeoff(Piecewise(knots, None))
+        return None if knots is None else Tradeoff(Piecewise(knots, None, side=-1))
 
     def mu(self, upper: bool) -> float:
         return self._mu[upper]
