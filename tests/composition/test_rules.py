@@ -3,6 +3,7 @@
 import functools
 import itertools
 import math
+import random
 from fractions import Fraction
 
 import mpmath as mp
@@ -448,3 +449,26 @@ def test_conversions_at_the_ends_of_their_ranges():
         assert 0 < zcdp_to_dp(rho, eps=1e300)[0] < 1e-300
     assert rdp_to_dp(1e300, 1e300, eps=1.0)[0] == 1.0
     assert 0 < rdp_to_dp(1e300, 1.0, eps=1e300)[0] < 1e-300
+
+
+def test_orders_near_one_are_rounded_up():
+    """For an order a near 1 the rounding of 1/a exceeded the margin: eps was too small by up to 6e-10 of it."""
+    draws = random.Random(1)
+    with mp.workdps(50):
+        for _ in range(400):
+            order = 1 + 10 ** draws.uniform(-12, 0)
+            a, delta = mp.mpf(order), math.exp((1 - order) * draws.uniform(0.1, 5))
+            if delta < 1:
+                exact = 30 + mp.log(1 - 1 / a) - (mp.log(mp.mpf(delta)) + mp.log(a)) / (a - 1)
+                assert max(exact, 0) <= rdp_to_dp(order, 30.0, delta=delta)[0] <= max(exact, 0) * (1 + 1e-12) + 1e-12
+
+
+@pytest.mark.parametrize("rho", [1.0, 25.0, 30.0, 40.0])
+@pytest.mark.parametrize("rest", [1e-6, 1e-9, 1e-11, 1e-13])
+def test_zero_concentrated_privacy_at_a_delta_near_one(rho, rest):
+    delta = 1 - rest
+    with mp.workdps(40):
+        log_delta = mp.log(mp.mpf(delta))
+        exact = min(rho * (1 + x) + mp.log(x / (1 + x)) - (log_delta + mp.log1p(x)) / x
+                    for x in (mp.mpf(10) ** (mp.mpf(k) / 200) for k in range(-3000, -1000)))
+    assert zcdp_to_dp(rho, delta=delta)[0] <= max(float(exact), 0) * (1 + 1e-4) + 1e-9

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST
-from shufflebounds._base.types import SLACK, FloatArray
+from shufflebounds._base.types import SLACK, ULP, FloatArray
 
 __all__ = ["above", "rdp_to_dp", "zcdp_to_dp"]
 
@@ -84,13 +84,13 @@ def rdp_to_dp(
         log_delta = goal[1]
         parts = [rho, -log_delta / (a - 1)]
         if method == "cks":
-            parts += [np.log1p(-1 / a), -np.log(a) / (a - 1)]
+            parts += [_log_rest(a), -np.log(a) / (a - 1)]
         values = _sum_above(parts)
         best = int(np.argmin(values))
         return max(0.0, float(values[best])), float(a[best])
     with np.errstate(over="ignore"):
         excess = np.clip((a - 1) * (rho - goal[1] + (rho + goal[1]) * SLACK), -LARGEST, LARGEST)
-    logs = _sum_above([excess] + ([(a - 1) * np.log1p(-1 / a), -np.log(a)] if method == "cks" else []))
+    logs = _sum_above([excess] + ([(a - 1) * _log_rest(a), -np.log(a)] if method == "cks" else []))
     best = int(np.argmin(logs))
     return above(float(logs[best]), 1 + abs(float(logs[best]))), float(a[best])
 
@@ -154,14 +154,14 @@ def zcdp_to_dp(rho: float, *, delta: float | None = None, eps: float | None = No
         def slope(x: float) -> float:
             return (2 * x + 1) * rho + xi - value - math.log1p(1 / x)
 
-    low, high = 1e-9, 1.0
+    low, high = 1e-17, 1.0
     while slope(high) < 0 and high < 1e300:
         low, high = high, 4 * high
     for _ in range(100):
         middle = math.sqrt(low) * math.sqrt(high)
         low, high = (middle, high) if slope(middle) < 0 else (low, middle)
     # The sum 1 + high is rounded; the divergence must be evaluated at the rounded order.
-    order = 1 + high
+    order = max(1 + high, 1 + ULP)
     divergence = (xi + rho * order) * (1 + SLACK)
     return rdp_to_dp(order, divergence, delta=delta, eps=eps)
 
@@ -179,6 +179,11 @@ def above(log_value: float, size: float) -> float:
     """Return e^log_value in (0, 1], rounded up; `log_value` has an error of at most SLACK * size."""
     raised = log_value + SLACK * size
     return 1.0 if raised >= 0 else min(1.0, math.nextafter(math.exp(raised) * (1 + SLACK), math.inf))
+
+
+def _log_rest(a: FloatArray) -> FloatArray:
+    """Return log(1 - 1/a) with a relative error of a few ulp. Near a = 1 the difference a - 1 is exact, but 1/a is rounded."""
+    return np.where(a < 2, np.log((a - 1) / a), np.log1p(-1 / a))
 
 
 def _sum_above(parts: list[FloatArray]) -> FloatArray:
