@@ -155,6 +155,31 @@ def test_the_ends():
             call()
 
 
+@pytest.mark.parametrize("wrong", [0, 1, 10, 1000])
+def test_tiny_delta_and_p_values_of_very_many_guesses(wrong):
+    """The slack of the logarithms, 44 for a probability of e^-6e15, hid that (0, delta) is refuted, so eps was 0."""
+    guesses = 2**53
+    found = audit.one_run(guesses - wrong, guesses, log_alpha=-20 * math.log(10))
+    assert math.isclose(found.epsilon(1e-30), found.epsilon(), rel_tol=1e-6)
+    # For few wrong guesses their number is nearly a Poisson variable: the mean at which it is at most `wrong` with probability
+    # 1e-20 is half of a quantile of the chi-squared distribution.
+    mean = stats.chi2.isf(1e-20, 2 * (wrong + 1)) / 2
+    assert math.isclose(found.epsilon(), math.log(guesses / mean - 1), rel_tol=1e-9)
+
+
+@pytest.mark.parametrize("wrong", [0, 3, 400, 900])
+def test_the_ratio_of_a_tail_and_its_last_term(wrong):
+    guesses, log_delta = 2000, -9.0
+    for eps in (0.0, 0.2, 1.0, 4.0):
+        with mp.workdps(60):
+            chance = 1 / (1 + mp.exp(mp.mpf(eps)))
+            masses = [mp.binomial(guesses, h) * chance**h * (1 - chance) ** (guesses - h) for h in range(wrong + 1)]
+            beta = mp.fsum(masses)
+            exact = mp.log(beta + mp.exp(log_delta) * guesses / (guesses - wrong) * beta * (1 - beta) / masses[-1])
+        found = float(log_success(guesses - wrong, guesses, guesses, np.array([eps]), np.array([log_delta]))[0])
+        assert float(min(exact, 0)) <= rounded_up(found) <= float(min(exact, 0)) * (1 - 1e-10) + 1e-10
+
+
 @pytest.mark.parametrize("right", range(4))
 def test_different_canaries(right):
     """Every outcome of independent randomized responses is enumerated."""

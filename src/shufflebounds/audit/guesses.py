@@ -54,8 +54,12 @@ def log_success(right: int, guesses: int, canaries: int, eps: FloatArray, log_de
     wrong, most, small = float(guesses - right), float(guesses), (1 - 4 * ULP) / (1 + np.exp(np.minimum(eps, LARGEST_EXPONENT)))
     beta, rest, exactly = (np.asarray(f(wrong, most, small)) for f in (binom_logcdf, binom_logsf, binom_logpmf))
     with np.errstate(invalid="ignore"):
-        # The errors of the logarithms `beta` and `exactly` are relative to their sizes, which may far exceed their difference.
-        extra = log_delta + math.log(canaries / right) + beta + rest - exactly + SLACK * (np.abs(beta) + np.abs(exactly))
+        # The errors of the logarithms `beta` and `exactly` are relative to their sizes, which may far exceed their difference. For
+        # few wrong guesses, the ratio of two neighbouring probabilities is at most `step` < 1, and beta/b at most 1/(1 - step).
+        step = wrong / (right + 1) * (1 - small) / small * (1 + SLACK)
+        geometric = np.where(step < 1, -np.log1p(-step) + SLACK, np.inf)
+        ratio = np.minimum(beta - exactly + SLACK * (np.abs(beta) + np.abs(exactly)), geometric)
+        extra = log_delta + math.log(canaries / right) + rest + ratio
     return np.asarray(np.minimum(np.logaddexp(beta, np.where(np.isnan(extra), -np.inf, extra)), 0.0))
 
 
