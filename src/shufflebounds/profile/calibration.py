@@ -19,7 +19,8 @@ from shufflebounds._base.validate import MAX_COUNT, InfeasibleError, quiet
 from shufflebounds.profile.profile import PrivacyProfile
 
 __all__ = [
-    "OUT", "Goal", "goal_of", "least_count", "least_of_goal", "least_parameter", "meets", "one_of_releases", "parts_of_releases",
+    "OUT", "SHARE", "Goal", "goal_of", "least_count", "least_of_goal", "least_parameter", "meets", "one_of_releases",
+    "parts_of_releases",
 ]
 
 Protocol = TypeVar("Protocol", bound=PrivacyProfile)

@@ -24,7 +24,7 @@ from shufflebounds._engines.clones.clone_pair import ClonePair
 from shufflebounds._losses.curves import curve_of_masses
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Releases, Sampling
 from shufflebounds.mechanisms.ratio_bounded import PureLocal
-from shufflebounds.profile.calibration import one_of_releases
+from shufflebounds.profile.calibration import SHARE, least_count, one_of_releases
 from shufflebounds.profile.chain import GroupInfo
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.profile.sizing import fewest_users, largest_budget
@@ -157,7 +157,16 @@ class _UniformClones(PrivacyProfile, AbsentUsers):
             one = partial(largest_budget, lambda budget: build(count, budget))
         if releases == devices == 1:
             return one(eps=eps, delta=delta)
-        return one_of_releases(one, releases, devices, eps=eps, delta=delta)
+        chosen = one_of_releases(one, releases, devices, eps=eps, delta=delta)
+        if users is not None or devices > 1:
+            return chosen
+        # The eps of one release has a relative tolerance of SHARE, so fewer users may meet the target. For several devices, a value
+        # of delta takes about a second.
+        away, budget = chosen.colluding + chosen.missing, chosen.local_eps
+        most = chosen.users - away
+        fewest = least_count(lambda n: build(n + away, budget).self_compose(releases), eps, delta,
+                             low=max(1, math.floor(most * (1 - 4 * SHARE))), high=most, guess=most)
+        return chosen if fewest is None else build(fewest + away, budget)
 
 
 @with_passages
