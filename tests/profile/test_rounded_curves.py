@@ -107,3 +107,12 @@ def test_shuffled_bits():
         low = ShuffledBits(users, flip).tradeoff()
         for alpha in LEVELS.tolist():
             assert low.beta(alpha) <= min(min(exact_beta(a, b, alpha), exact_beta(b, a, alpha)) for a, b in pairs)
+
+
+def test_the_ends_of_a_curve_are_exact():
+    """A level of 0 or 1, and a beta of 0, are not rounded."""
+    for profile in (KaryResponse(3, 1.0), ShuffledBits(10, 0.0), FiniteRandomizer([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]])):
+        for bound in ("lower", "upper"):
+            assert profile.tradeoff(bound=bound).beta(1.0) == 0.0
+    assert ShuffledBits(10, 0.0).tradeoff(bound="upper").beta(0.05) == 0.0
+    assert KaryResponse(3, 1.0).tradeoff(bound="upper").beta(0.0) == 1.0

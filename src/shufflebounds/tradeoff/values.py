@@ -89,7 +89,7 @@ class CurveValues:
         if self._form.side:
             # For logarithms near 0, rounding may put the exponential on the wrong side of the exact value, so it is moved by an
             # ulp.
-            value = np.where(logs < 0, np.nextafter(value, 1 if self._form.side > 0 else 0), value)
+            value = np.where((logs < 0) & (logs > -np.inf), np.nextafter(value, 1 if self._form.side > 0 else 0), value)
         return plain(value.reshape(array.shape))
 
     @overload
