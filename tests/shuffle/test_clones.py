@@ -396,3 +396,43 @@ def test_the_fewest_users_of_several_releases(eps, local_eps, releases):
         return StrongerClones(users, local_eps).self_compose(releases).delta(eps)
 
     assert delta(found.users) <= 1e-8 < delta(found.users - 1)
+
+
+@pytest.mark.parametrize("mechanism", [Clones, StrongerClones])
+@pytest.mark.parametrize("budget", [15.0, 40.0, 80.0])
+def test_mu_of_large_budgets_by_enumeration(mechanism, budget):
+    """For large budgets mu depends on values of 1 - delta far below the rounding error of delta."""
+    users, exact = 3, 0.0
+
+    def quantile(chance):
+        low, high = mpmath.mpf(-40), mpmath.mpf(0)
+        with mpmath.workdps(20):
+            for _ in range(56):
+                middle = (low + high) / 2
+                low, high = (middle, high) if mpmath.ncdf(middle) < chance else (low, middle)
+        return low
+
+    with mpmath.workdps(200):
+        odds = mpmath.exp(mpmath.mpf(budget))
+        rate = 2 / (odds + 1) if mechanism is StrongerClones else 1 / odds
+        stay, atoms = odds / (odds + 1), {}
+        for c in range(users):
+            for a in range(c + 1):
+                weight = mpmath.binomial(users - 1, c) * rate**c * (1 - rate) ** (users - 1 - c)
+                weight *= mpmath.binomial(c, a) / mpmath.mpf(2) ** c
+                for one in (0, 1):
+                    p, q = atoms.get((c, a + one), (0, 0))
+                    atoms[c, a + one] = p + weight * (stay if one else 1 - stay), q + weight * (1 - stay if one else stay)
+        alpha = power = mpmath.mpf(0)
+        for p, q in sorted(atoms.values(), key=lambda atom: atom[0] / atom[1])[:-1]:
+            alpha, power = alpha + p, power + q
+            z = [quantile(x) if x < 0.5 else -quantile(1 - x) for x in (alpha, 1 - power)]
+            exact = max(exact, float(-z[0] - z[1]))
+    found = mechanism(users, budget)
+    lower, upper = found.gdp_mu(bound="lower"), found.gdp_mu()
+    assert lower <= exact * (1 + 1e-13)
+    assert exact * (1 - 1e-13) <= upper
+    assert upper - lower < 1e-11 * upper
+    # More users than are enumerated have at most the mu of 512.
+    assert mechanism(600, budget).gdp_mu() <= mechanism(512, budget).gdp_mu() * (1 + 1e-12)
+    assert mechanism(600, budget).gdp_mu(bound="lower") <= upper
