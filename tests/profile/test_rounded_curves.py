@@ -110,9 +110,9 @@ def test_shuffled_bits():
 
 
 def test_the_ends_of_a_curve_are_exact():
-    """A level of 0 or 1, and a beta of 0, are not rounded."""
+    """Levels of 0 and 1 are not rounded, and an upper bound that underflows is the smallest positive double."""
     for profile in (KaryResponse(3, 1.0), ShuffledBits(10, 0.0), FiniteRandomizer([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]])):
         for bound in ("lower", "upper"):
             assert profile.tradeoff(bound=bound).beta(1.0) == 0.0
-    assert ShuffledBits(10, 0.0).tradeoff(bound="upper").beta(0.05) == 0.0
+    assert ShuffledBits(10, 0.0).tradeoff(bound="upper").beta(0.05) == 5e-324
     assert KaryResponse(3, 1.0).tradeoff(bound="upper").beta(0.0) == 1.0
