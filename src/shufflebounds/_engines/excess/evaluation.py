@@ -194,8 +194,8 @@ def _ways(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | 
     jumps = partial(sum_with_jumps, values, log_mass, users, upper is True)
     one_by_one = partial(close_sum, values, log_mass, users, _NEAR, *(() if heavy else (LIGHT,)))
     if few and effort is not Effort.ROUGH:
-        # For few users the kernel either reaches a small gap with little work, or takes longer than adding the users one by one. With
-        # thousands of atoms even a little work takes longer than the coarser sum that suffices for samples.
+        # For few users the kernel either reaches a small gap with little work, or takes longer than adding the users one by one.
+        # With thousands of atoms even little work takes longer than the coarser sum that suffices for samples.
         probe = partial(kernel, work / 1024)
         yield from (one_by_one, probe) if sampled else (probe, partial(sum_of_few, values, log_mass, users))
     elif heavy:
