@@ -92,17 +92,13 @@ class Listed:
         return sum((p * later(factor * q / p) for p, q in self._outcomes), self.rest)
 
 
-def _multisets(outcomes: Outcomes, times: int) -> Outcomes:
-    """Return the probabilities of every multiset of `times` independent outcomes."""
-    tables = [list(zip(powers(p, times), powers(q, times), strict=True)) for p, q in outcomes]
-    return list(drawn(tables, times, lambda one, other: (one[0] * other[0], one[1] * other[1]), (arb(math.factorial(times)),) * 2))
-
-
 def _product(parts: Sequence[tuple[Callable[[], Outcomes], int]]) -> Listed:
     """Return the outcomes of independent releases, each made a number of times."""
     out = [(arb(1), arb(1))]
     for listed, times in parts:
-        out = [(p * r, q * s) for p, q in out for r, s in _multisets(listed(), times)]
+        tables = [list(zip(powers(p, times), powers(q, times), strict=True)) for p, q in listed()]
+        sets = drawn(tables, times, lambda one, other: (one[0] * other[0], one[1] * other[1]), (arb(math.factorial(times)),) * 2)
+        out = [(p * r, q * s) for r, s in sets for p, q in out]
     return Listed(out)
 
 
@@ -252,8 +248,7 @@ def _(composition: Any) -> Bounds:
 
 def _gaussian(profile: Any, times: int) -> tuple[Part, bool | None] | None:
     """Return Gaussian noise with the direction of its sample, if it is on one, or None for other mechanisms."""
-    sampled = "SampledPair" in kinds_of(profile)
-    mechanism, rate = (profile.mechanism, profile.rate) if sampled else (profile, 1.0)
+    mechanism, rate = (profile.mechanism, profile.rate) if "SampledPair" in kinds_of(profile) else (profile, 1.0)
     if "GaussianMechanism" not in kinds_of(mechanism):
         return None
     return Part(mechanism.sigma, mechanism.sensitivity, rate, times), profile.removed if rate < 1 else None
@@ -266,8 +261,7 @@ def _difference(protocol: Any) -> list[Bits]:
     """Return the distribution of the difference of two counts that all records of a group change alike."""
     if "ClearReports" in kinds_of(protocol):
         return [(arb(1) / protocol.bins, 1 - arb(2) / protocol.bins, arb(1) / protocol.bins, protocol.fakes)]
-    gamma = arb(protocol.gamma)
-    return [(gamma, 1 - gamma, protocol.users), (1 - gamma, gamma, protocol.users)]
+    return [(p, 1 - p, protocol.users) for p in (arb(protocol.gamma), 1 - arb(protocol.gamma))]
 
 
 @hockey_stick_of.of("Group")
