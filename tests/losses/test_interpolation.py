@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from shufflebounds._base.types import IntervalArray
 from shufflebounds._core import _losses
-from shufflebounds._losses.interpolation import optimistic_pld
+from shufflebounds._losses.interpolation import connect_the_dots, optimistic_pld
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.tradeoff.convex import joined, masses
 
@@ -32,3 +33,16 @@ def test_the_lower_distribution_is_no_trivial_bound():
     exact = noise.log_delta(atoms.loss[inside])
     assert np.all(got[inside] <= exact)
     assert np.all(got[inside] > exact - 0.05)
+
+
+def test_a_divergence_lost_by_rounding_becomes_mass_of_infinite_loss():
+    # Randomized response of budget 1e-100. No knot is at 0, so the divergence of about 5e-101 at the knot below 0 is that of a mass
+    # of 2.5e-94 at the knot above 0, which is lost in 1 minus the mass of all other losses.
+    def sides(eps):
+        with np.errstate(divide="ignore"):
+            value = np.log(np.maximum(0.5e-100 - eps / 2, 0.0))
+        return IntervalArray(value, value)
+
+    atoms = connect_the_dots(np.array([-2e-6, -1e-6, -1e-120, 1e-6, 2e-6]), sides, sides)
+    assert np.isfinite(atoms.slack)
+    assert atoms.log_delta(np.zeros(1)).upper[0] >= math.log(0.5e-100)

@@ -410,3 +410,25 @@ def test_a_sample_of_an_allocation_has_the_divergences_of_each_direction():
                  share * added.delta(math.log(ratio * rate / share), bound=bound)]
         found = [pair.delta(eps, bound=bound) for pair in Subsampled(allocation, rate).pairs()]
         assert found == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("rate", [1e-100, 1e-60, 1e-30, 1e-20, 1e-17, 1e-10])
+def test_a_rarely_sampled_release_does_not_hide_the_loss_of_others(rate):
+    # At the rates from 1e-30 on the upper bound was 0: rounding lost all of the divergence of the rare release, and the factor that
+    # covers rounding was infinite. The rare release has several pairs, so that its losses are not enumerated.
+    rare = FiniteRandomizer([[0.3125, 0.453125, 0.234375], [0.375, 0.125, 0.5], [0.421875, 0.453125, 0.125]]).subsampled(rate)
+    eps0, often = 2.1, 4e-4
+    both = rare.compose(RandomizedResponse(eps0).subsampled(often), RandomizedResponse(eps0).subsampled(often))
+    grid = np.array([0.0, 1e-4, 1e-3, 2e-3, 0.004])
+    # Without the rare release: all four outcomes, for a removed and for an added record.
+    truth = 1 / (1 + math.exp(-eps0))
+    absent, present = np.array([1 - truth, truth]), np.array([truth, 1 - truth])
+    mixed = (1 - often) * absent + often * present
+    laws = np.outer(mixed, mixed).ravel(), np.outer(absent, absent).ravel()
+    alone = np.max([np.maximum(p - np.exp(grid)[:, None] * q, 0).sum(axis=1) for p, q in (laws, laws[::-1])], axis=0)
+    # The rare release has a total variation of at most its rate.
+    lower, upper = (both.delta(grid, bound=bound) for bound in ("lower", "upper"))
+    assert (alone * (1 - 1e-9) <= upper).all()
+    assert (upper <= alone * (1 + 1e-6) + 2 * rate).all()
+    assert (alone * (1 - 1e-6) <= lower).all()
+    assert (lower <= upper).all()

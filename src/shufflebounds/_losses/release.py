@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from shufflebounds._base.caches import cached_property, kept
 from shufflebounds._base.limits import CACHED_ANSWERS, FIRST_TAIL, TABLE_SIZE
 from shufflebounds._base.progress import tick
-from shufflebounds._base.types import FloatArray, IntervalArray, consistent
+from shufflebounds._base.types import ULP, FloatArray, IntervalArray, consistent
 from shufflebounds._losses.atoms import ALONE, GridPLD, LossAtoms, grid
 from shufflebounds._losses.blocks import Blocks
 from shufflebounds._losses.interpolation import connect_the_dots, optimistic_pld, pessimistic_pld, reach, supporting_lines
@@ -590,6 +590,9 @@ class DominatingPairInfo:
             atoms = _enclosed(*placed, upper=upper)
         else:
             knots = grid(anchor, step, self._index(anchor, step, log_tail))
+            # The divergences of (P, Q) and (Q, P) join at the first knot at or above 0. If all losses are far below a step, this
+            # must be the knot in their middle, although rounding may have moved it slightly below 0.
+            knots[np.abs(knots) <= 64 * ULP * step] = 0.0
             atoms = (connect_the_dots if upper else supporting_lines)(knots, *self.hockey_sticks)
         return atoms.law(anchor, step, upper=upper)
 

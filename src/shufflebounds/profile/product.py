@@ -539,7 +539,8 @@ def _larger(ways: Sequence[Product], eps: FloatArray, lower_profiles: bool = Tru
 
     If rough bounds show which of the two products has the larger delta, delta of the other product is not computed accurately.
     """
-    rough = [way.roughly(eps) for way in ways]
+    # NaN, of a profile that a user has defined, counts as no bound.
+    rough = [np.where(np.isnan(bound), 0.0, bound) for bound in (way.roughly(eps) for way in ways)]
     lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
     for smaller in (False, True):
         for way, own, other in zip(ways, rough, rough[::-1]):

@@ -207,7 +207,8 @@ class Composer:
                 return _Answer(Interval(best.lower, min(high, best.upper)), (*tried, *others))
             (low, high), enough = engine.bounds(eps)
             tried.append((engine, Interval(low, high)))
-            best = Interval(max(low, best.lower), min(high, best.upper))
+            # In this order of the arguments, NaN counts as no bound.
+            best = Interval(max(best.lower, low), min(best.upper, high))
             # Sums over pairs give no lower bound if delta is below about 1e-290 e^eps. Then a grid gives a lower bound, unless
             # delta itself is tiny and the grid too long.
             deep = best.lower > -math.inf or best.upper < LOG_TINY + NEGLIGIBLE
