@@ -4,6 +4,7 @@ import functools
 import itertools
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import mpmath as mp
 import numpy as np
@@ -356,3 +357,28 @@ def test_a_replacement_without_sampling_moves_the_sum_by_twice_the_sensitivity(n
         assert replaced.epsilon(1e-5, bound=bound) == pytest.approx(doubled.epsilon(1e-5, bound=bound), rel=1e-7)
         assert replaced.rdp(2.0, bound=bound) == pytest.approx(doubled.rdp(2.0, bound=bound), rel=1e-9)
         assert replaced.gdp_mu(bound=bound) == pytest.approx(doubled.gdp_mu(bound=bound), rel=1e-6)
+
+
+def test_the_lower_bound_of_replaced_values_without_a_pure_budget_is_attained():
+    # The lower bound took the largest delta of all pairs of values at each eps for that of one pair, and exceeded the exact delta.
+    rows = [[Fraction(x, 16) for x in row] for row in ([2, 3, 0, 11], [6, 2, 2, 6])]
+    rate = Fraction(1, 16)
+    pairs = []
+    for fixed, old, new in itertools.product((0, 1), repeat=3):
+        one, other = ([(1 - rate) * a + rate * b for a, b in zip(rows[fixed], rows[x])] for x in (old, new))
+        pairs += [list(zip(one, other))] if old != new else []
+
+    def best(releases, p, q):
+        """Return the largest divergence, if the pair of each release is chosen after the outcomes of those before it."""
+        if not releases:
+            return max(p - q, Fraction(0))
+        return max(sum(best(releases - 1, p * a, q * b) for a, b in pair) for pair in pairs)
+
+    one = ReplaceOne(FiniteRandomizer([[float(x) for x in row] for row in rows]).subsampled(float(rate)))
+    for releases in (1, 2, 3):
+        many = one.self_compose(releases)
+        for eps in (0.0, 0.02, 0.1):
+            exact = float(best(releases, Fraction(1), Fraction(math.exp(eps))))
+            assert many.delta(eps, bound="lower") <= exact * (1 + 1e-12)
+            assert exact * (1 - 1e-12) <= many.delta(eps)
+            assert many.delta(eps) <= many.delta(eps, bound="lower") * 1.001

@@ -22,6 +22,7 @@ from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.between import Between
 from shufflebounds.profile.profile import by_adjacency, of_one_record
 from shufflebounds.sampling._opposite import opposite, without_sampling
+from shufflebounds.sampling._replaced import ReplacedValues
 
 __all__ = ["ReplaceOne"]
 
@@ -129,9 +130,10 @@ class ReplaceOne(PrivacyProfile):
     def closed_forms(self) -> ClosedForms:
         below, above = self._known or (None, None)
         forms = _TwoSteps(*self._both(), below, above, 2 * self.profile._eps_scale())
-        # Without a pure budget, and if delta is below the mass of the cells at both ends, the upper bounds for a removal followed
-        # by an addition are smaller than those for the worst pair; `forms` uses the smaller ones.
-        closed = self._known and (forms.pure < math.inf or without_sampling(self._known[1]))
+        # Without a pure budget, and if delta is below the mass of the cells at both ends of the noise, the upper bounds for a removal
+        # followed by an addition are smaller than those for the worst pair; `forms` uses the smaller ones.
+        exact = isinstance(above, ReplacedValues) or (above is not None and without_sampling(above))
+        closed = self._known and (forms.pure < math.inf or exact)
         return _Worst(*self._known, forms) if self._known and closed else forms
 
     def describe(self) -> DominatingPairInfo:
@@ -147,8 +149,9 @@ class ReplaceOne(PrivacyProfile):
         losses, attained = Losses(), Attained(profiles=lambda: pairs)
         if worst is not None and pair is not None:
             # Upper bounds of compositions use the outcomes of the pair `worst`, which need not be attained; lower bounds use the
-            # attained pair.
-            losses, attained = worst._pair_info().losses, attained._replace(pairs=(pair._pair_info(),))
+            # attained pair. If `pair` is the maximum of several pairs, only these are attained.
+            info = pair._pair_info()
+            losses, attained = worst._pair_info().losses, attained._replace(pairs=(info,) if pair._of_one_pair else info.below)
             sampling = worst._pair_info().sampling if isinstance(forms, _Worst) else sampling
         assert isinstance(forms, _TwoSteps | _Worst)
         return DominatingPairInfo(forms.log_delta, forms.pure, sampling=sampling, losses=losses, attained=attained)
