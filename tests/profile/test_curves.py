@@ -2,6 +2,8 @@
 
 import json
 import math
+import pickle
+import random
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -15,10 +17,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import DominatingPair, PrivacyProfile, Tradeoff
-from shufflebounds.mechanisms import FiniteRandomizer, GeometricMechanism, KaryResponse, LaplaceMechanism
+from shufflebounds.mechanisms import FiniteRandomizer, GeometricMechanism, KaryResponse, LaplaceMechanism, RandomizedResponse
 from shufflebounds.profile.extend import Attained, DominatingPairInfo, IntervalArray, Reverse, Sampling
 from shufflebounds.sampling import RandomAllocation
-from shufflebounds.shuffle import BinomialNoise, Clones, PersonalizedBits, PersonalizedClones, ShuffledBits, StrongerClones
+from shufflebounds.shuffle import (
+    BinomialNoise,
+    Clones,
+    GeometricDummies,
+    PersonalizedBits,
+    PersonalizedClones,
+    ShuffledBits,
+    StrongerClones,
+)
 from shufflebounds.tradeoff import renyi_divergence
 from tests.oracles import ALPHAS, at, convolved, hull, logs, thresholds
 from tests.oracles import binomial_masses as binomial
@@ -519,3 +529,43 @@ def test_mu_of_a_curve_that_is_not_convex_follows_from_single_values():
         low, high = (low, middle) if (Tradeoff.gaussian(middle).log_delta(grid) >= known).all() else (middle, high)
     assert lower <= high * (1 + 1e-9)
     assert upper >= lower > 0.99 * high
+
+
+def _exact_beta(p, q, alpha):
+    """Return T(P, Q)(alpha) of two lists of fractions, by the lemma of Neyman and Pearson."""
+    left, power = alpha, Fraction(0)
+    for a, b in sorted(zip(p, q), key=lambda pair: pair[1] / pair[0], reverse=True):
+        part = min(a, left)
+        left, power = left - part, power + b * part / a
+    return 1 - power
+
+
+def test_a_bound_of_beta_is_never_on_the_wrong_side_of_the_exact_value():
+    # The breakpoints were rounded conservatively, but the interpolation between them was not: 1 of 10 bounds was wrong by an ulp.
+    r = random.Random(5)
+    for _ in range(40):
+        shift, left, right = r.choice([0, 1, 2, 5]), r.choice([r.random(), 1 - 10 ** r.uniform(-12, -1)]), r.uniform(0.01, 0.99)
+        dummies = GeometricDummies(2, shift, left, right, keep := r.choice([0.5, 0.25, 1 - 2.0**-20, 2.0**-20]))
+        one, two, b = Fraction(left), Fraction(right), Fraction(keep)
+        absent = [one ** (shift - j) for j in range(shift + 1)] + [two / (1 - two)]
+        absent = [mass / sum(absent) for mass in absent]
+        present = [(1 - b) * mass for mass in absent]
+        for j in range(shift):
+            present[j + 1] += b * absent[j]
+        # The last entry has the numbers above the shift together; one more report moves the number `shift` there.
+        present[-1] += b * (absent[-2] + absent[-1])
+        p, q = ([x * y for x in first for y in second] for first, second in ((present, absent), (absent, present)))
+        curves = [dummies.tradeoff(bound=bound) for bound in ("lower", "upper")]
+        for alpha in (r.random(), r.random() ** 8, 10 ** r.uniform(-18, 0), 1 - 10 ** r.uniform(-12, 0)):
+            lower, upper = (Fraction(curve.beta(alpha)) for curve in curves)
+            exact = _exact_beta(p, q, Fraction(alpha))
+            assert lower <= exact <= upper
+            assert upper - lower <= exact * Fraction(1, 10**12) + Fraction(1, 2**48)
+
+
+def test_a_pickled_curve_has_the_same_values():
+    for profile in (BinomialNoise(20, 0.3), RandomizedResponse(1.0), GeometricDummies(2, 5, 0.5, 0.5, 0.5)):
+        for bound in ("lower", "upper"):
+            curve = profile.tradeoff(bound=bound)
+            alpha = np.linspace(0.01, 0.99, 40)
+            assert pickle.loads(pickle.dumps(curve)).beta(alpha).tolist() == curve.beta(alpha).tolist()
