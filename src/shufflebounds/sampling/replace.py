@@ -130,8 +130,8 @@ class ReplaceOne(PrivacyProfile):
     def closed_forms(self) -> ClosedForms:
         below, above = self._known or (None, None)
         forms = _TwoSteps(*self._both(), below, above, 2 * self.profile._eps_scale())
-        # Without a pure budget, and if delta is below the mass of the cells at both ends of the noise, the upper bounds for a removal
-        # followed by an addition are smaller than those for the worst pair; `forms` uses the smaller ones.
+        # Without a pure budget, and if delta is below the mass of the cells at both ends of the noise, the upper bounds for a
+        # removal followed by an addition are smaller than those for the worst pair; `forms` uses the smaller ones.
         exact = isinstance(above, ReplacedValues) or (above is not None and without_sampling(above))
         closed = self._known and (forms.pure < math.inf or exact)
         return _Worst(*self._known, forms) if self._known and closed else forms

@@ -132,7 +132,8 @@ class ClearReports(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw):
         Returns
         -------
         ClearReports
-            Its upper delta at `eps` was evaluated and is at most `delta`; with one dummy report fewer it is not.
+            Its upper delta at `eps` is at most `delta`, and its epsilon(delta) at most `eps`; with one dummy report fewer, one of
+            the two is not.
 
         {raises}
         InfeasibleError

@@ -207,7 +207,8 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
         Returns
         -------
         GeometricDummies
-            Its upper delta at `eps` was evaluated and is at most `delta`; with a smaller shift it is not.
+            Its upper delta at `eps` is at most `delta`, and its epsilon(delta) at most `eps`; with a smaller shift, one of the two
+            is not.
 
         {raises}
         InfeasibleError

@@ -232,7 +232,8 @@ class BinomialNoise(CountIntervals, PrivacyProfile, ErrorLaw):
         Returns
         -------
         BinomialNoise
-            Its upper delta at `eps` was evaluated and is at most `delta`; with one trial fewer it is not.
+            Its upper delta at `eps` is at most `delta`, and its epsilon(delta) at most `eps`; with one trial fewer, one of the two
+            is not.
 
         {raises}
         InfeasibleError

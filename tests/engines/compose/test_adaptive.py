@@ -4,6 +4,7 @@ import itertools
 import math
 from fractions import Fraction
 
+import mpmath as mp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from shufflebounds._engines.compose.adaptive import Adaptive, _Strategy
 from shufflebounds._engines.compose.grid_product import Product
 from shufflebounds.profile import Composition
 from shufflebounds.profile.extend import LossAtoms
+from shufflebounds.sampling import ReplaceOne
 from tests.strategies import slow, thinned
 
 
@@ -168,3 +170,21 @@ def test_a_search_for_eps_needs_few_adaptive_strategies(monkeypatch):
     # Strategies were evaluated, and only at eps close to the answer.
     assert evaluated
     assert all(0.9 * lower < eps < 1.1 * upper for eps in evaluated)
+
+
+@pytest.mark.filterwarnings("ignore:local_eps")
+@pytest.mark.parametrize("below", [0.0, 3e-12, 1e-9, 1e-6, 1e-3, 0.5])
+def test_a_lower_bound_on_a_grid_with_a_long_step(below):
+    # The step of this grid is 32 nats. The line through two of its values multiplied their rounding errors by e^24: the lower bound
+    # of log delta was -15 up to the pure budget.
+    rate, budget = 0.9387451082029135, 700.0
+    many = ReplaceOne(mechanisms.KaryResponse(2, budget).subsampled(rate)).self_compose(2, rtol=0.1)
+    with mp.workdps(700):
+        # The only pair with a loss near the budget: the fixed value against a mixture of it and the other value.
+        level = mp.mpf(rate)
+        first, second = ((1 - level) + level * mp.exp(budget)) / (1 + mp.exp(budget)), 1 / (1 + mp.exp(budget))
+        eps = float(2 * mp.log(first / second)) - below
+        exact = max(first**2 - mp.exp(eps) * second**2, mp.mpf(0))
+        exact = float(mp.log(exact)) if exact else -math.inf
+    assert many.log_delta(eps, bound="lower") <= exact <= many.log_delta(eps)
+    assert many.epsilon(0.0, bound="lower") <= many.epsilon(0.0)

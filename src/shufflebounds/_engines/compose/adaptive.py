@@ -232,7 +232,9 @@ class _Strategy:
         if self.upper:
             total = (1 - part) * value[1] + part * value[2] + 2 * error
         else:
-            left = value[1] - (value[0] - value[1]) * math.expm1(at - x[1]) / -math.expm1(x[0] - x[1])
+            # On a grid with a long step the line from the left multiplies the errors of its two values by up to e^step.
+            grown = math.expm1(at - x[1]) / -math.expm1(x[0] - x[1])
+            left = value[1] - (value[0] - value[1]) * grown - 8 * max(grown - 1, 0.0) * error
             ahead = math.exp(at - x[2]) * math.expm1(x[3] - at) / math.expm1(x[3] - x[2])
             total = max(left, value[3] + (value[2] - value[3]) * ahead, value[2]) - 8 * error
         if not total > 0:
