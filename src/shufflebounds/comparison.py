@@ -327,7 +327,8 @@ def _of_both(calibrate: Calibration, releases: int, devices: int, eps: float, de
         reached = one.epsilon(delta) if releases == devices == 1 else 0.0
         if reached <= eps:
             return one
-        goal *= 1 - 2 * (reached / eps - 1)
+        # Where delta hardly depends on eps, epsilon(delta) may be many times eps.
+        goal *= 1 - min(2 * (reached / eps - 1), 0.1)
 
 
 @dataclass(frozen=True)

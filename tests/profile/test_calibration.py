@@ -1,5 +1,7 @@
 """Every `calibrate`: its result satisfies delta(eps) <= delta and epsilon(delta) <= eps, and slightly less noise does not."""
 
+import math
+
 import pytest
 
 from shufflebounds import mechanisms, shuffle
@@ -63,3 +65,15 @@ def test_nothing_hidden_is_no_guarantee():
     assert not meets(profile, 1.0, 0.5)
     assert meets(profile, 1.0, 1.0)
     assert meets(shuffle.ShuffledBits(10, 0.5), 0.0, 0.0)
+
+
+@pytest.mark.parametrize("users", [10**6, 10**12, 10**14, 2**53])
+def test_the_smallest_flip_probability_where_delta_is_a_plateau(users):
+    # Without a flip delta is e^(-users flip) up to eps = ln users and more, so epsilon(delta) jumps from 2.7 to 25 at this flip
+    # probability. The search took the jump for a step in proportion, and returned six times the smallest number.
+    eps, delta = 2.859165437057502, 3.4458318690475305e-07
+    bits = shuffle.ShuffledBits.calibrate(users, eps=eps, delta=delta)
+    assert bits.delta(eps) <= delta
+    assert bits.epsilon(delta) <= eps
+    assert shuffle.ShuffledBits(users, bits.flip * (1 - 1e-8)).delta(eps) > delta
+    assert users * bits.flip == pytest.approx(-math.log(delta), rel=1e-4)

@@ -34,6 +34,10 @@ LONGEST = 80.0
 OUT = 60.0
 """Absolute value of the function whose root is searched, where delta is 0 or 1 and the function has no usable slope."""
 
+PROPORTIONAL = 1e-3
+"""Largest relative excess of epsilon(delta) that is taken as proportional to a change of the parameter (`least_parameter`). Raised:
+longer bisections after a step that is too large. Lowered: more steps."""
+
 NEAR = 1.02
 """First step, as a ratio, of the search for eps/eps' (`parts_of_releases`) that starts at the value found for another protocol.
 Steps double. Raised: longer searches if the two values are close. Lowered: longer searches if they are not."""
@@ -79,16 +83,22 @@ def least_parameter(
     value = least_real(excess, low, high, enough=enough, rtol=rtol)
     # epsilon(delta) is itself found by a search. If `rtol` is as small as the rounding errors, the parameter is first increased by
     # `rtol`. Rounding then rarely makes epsilon(delta) exceed eps.
-    value, step = value * (1 + rtol) if rtol < 1e-12 else value, rtol
+    value, step = min(value * (1 + rtol) if rtol < 1e-12 else value, high), rtol
+    missed = value
     while value < high:
         reached = build(value).epsilon(delta)
         if reached <= eps and enough(value):
-            return value
-        # epsilon(delta) may exceed eps by the tolerance of its search. As epsilon(delta) is about proportional to
-        # 1/sqrt(parameter), the parameter is increased by twice the relative excess.
-        value *= 1 + max(step, 2.0 * (reached / eps - 1) if 0 < eps < reached < math.inf else 0.0)
+            break
+        # epsilon(delta) may exceed eps by the tolerance of its search. If the excess is small, epsilon(delta) is about proportional
+        # to 1/sqrt(parameter), and the parameter is increased by twice the relative excess. If delta hardly depends on eps, as
+        # where delta is the probability that no bit is flipped, epsilon(delta) may be many times eps.
+        excess = 2.0 * (reached / eps - 1) if 0 < eps < reached else 0.0
+        missed, value = value, min(value * (1 + (max(step, excess) if excess < PROPORTIONAL else step)), high)
         step *= 8
-    return high
+    while value > missed * (1 + max(1e-9, 8 * rtol)):
+        middle = math.sqrt(missed) * math.sqrt(value)
+        missed, value = (missed, middle) if meets(build(middle), eps, delta) else (middle, value)
+    return value
 
 
 @quiet()

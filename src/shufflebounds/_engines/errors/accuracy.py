@@ -138,8 +138,10 @@ class ErrorLaw(ABC):
         Notes
         -----
         Parameters are doubles, hence rational numbers: the counts at which the error exceeds `a` are found in exact arithmetic, and
-        their probability is the sum of an upper and a lower tail of a binomial or Poisson-binomial distribution. Where the exact
-        error equals `a`, the estimate in floating point may exceed it by rounding; :meth:`error_quantile` includes this rounding.
+        their probability is the sum of an upper and a lower tail of a binomial or Poisson-binomial distribution. An estimate that
+        is a count minus a constant, such as m/d of m dummy reports in d bins, has the constant as :meth:`estimate` subtracts it,
+        rounded to a double. Where the exact error equals `a`, the estimate in floating point may exceed it by rounding;
+        :meth:`error_quantile` includes this rounding.
         For ``of="any"`` the upper bound is the union bound, unless the class states a better one, and the lower bound is that of
         one bin.
         """
