@@ -393,7 +393,9 @@ def _tail(one: FloatArray, zero: FloatArray, counts: FloatArray, k: int, upper: 
     if k == (trials if upper else 0):
         value = law.edge(upper)
         return value, 1e-14 + 8 * ULP * abs(value)
-    return law.tail(float(k), upper)
+    # The error that the kernel returns is that of the sum; the logarithm and its exponential have rounding errors of their own.
+    value, error = law.tail(float(k), upper)
+    return value, error + 8 * ULP * (1 + abs(value))
 
 
 def bits_exceeded(
