@@ -154,8 +154,9 @@ def test_errors_of_one_bin_and_of_any():
     assert round(laws[2].error_quantile(0.05, of="any")) == 69
 
 
-@pytest.mark.parametrize(("users", "fakes", "flip"), [(7, 3, 1e-300), (1, 3, 4.6303436274108776e-14), (9, 3, 3.7478471304590113e-13),
-                                                      (2, 1, 1e-200), (5, 5, 1e-100)])
+@pytest.mark.parametrize(("users", "fakes", "flip"), [
+    (7, 3, 1e-300), (1, 3, 4.6303436274108776e-14), (9, 3, 3.7478471304590113e-13), (2, 1, 1e-200), (5, 5, 1e-100),
+])
 def test_the_tail_of_rare_flips_includes_the_rounding_of_its_logarithm(users, fakes, flip):
     # For bits in two groups the rounding of the logarithm was not included: bounds of 1e-299 were wrong by a relative 1e-14.
     none = (1 - Fraction(flip)) ** (users + fakes)
