@@ -92,8 +92,8 @@ def least_parameter(
         # epsilon(delta) may exceed eps by the tolerance of its search. If the excess is small, epsilon(delta) is about proportional
         # to 1/sqrt(parameter), and the parameter is increased by twice the relative excess. If delta hardly depends on eps, as
         # where delta is the probability that no bit is flipped, epsilon(delta) may be many times eps.
-        excess = 2.0 * (reached / eps - 1) if 0 < eps < reached else 0.0
-        missed, value = value, min(value * (1 + (max(step, excess) if excess < PROPORTIONAL else step)), high)
+        above = 2.0 * (reached / eps - 1) if 0 < eps < reached else 0.0
+        missed, value = value, min(value * (1 + (max(step, above) if above < PROPORTIONAL else step)), high)
         step *= 8
     while value > missed * (1 + max(1e-9, 8 * rtol)):
         middle = math.sqrt(missed) * math.sqrt(value)
