@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds._engines.bits import records as _record_pair
-from shufflebounds.shuffle import ClearReports, FlippedReports, ShuffledBits
+from shufflebounds.shuffle import ClearReports, FlippedReports, ShuffledBits, flipped_reports
 from tests.fuzz.compositions import best
 from tests.oracles import assert_encloses, coin, hockey_stick, logarithm, multiset, power, rational, references, total
 from tests.strategies import slow, thinned
@@ -487,3 +487,27 @@ def test_one_bound_of_sums_without_tables_does_not_need_the_other(upper):
     # Without the other composition, an attempt to compute the other bound would raise an error.
     sums.__dict__["composed"] = tuple(one if at == upper else None for at, one in enumerate(sums.composed))
     assert flipped.log_delta(6.0, bound=word) == both[upper][0] < -600
+
+
+@pytest.mark.parametrize(("view", "users", "fakes", "flip", "eps"), [
+    ("records", 22, 2, 0.14708519072458232, 3.5152954439362434), ("records", 4, 20, 0.2, 2.0),
+    ("sums", 126, 2, 0.147, 1.0), slow("sums", 64, 64, 0.1, 1.0),
+])
+def test_more_reports_than_are_searched_have_no_larger_bound(view, users, fakes, flip, eps):
+    """One more user or dummy report is post-processing; log delta rose by up to 7."""
+    before = FlippedReports(users, fakes, 2, flip, view=view).log_delta(eps)
+    for more in ((1, 0), (0, 1), (20, 3)):
+        after = FlippedReports(users + more[0], fakes + more[1], 2, flip, view=view)
+        assert after.log_delta(eps, bound="lower") <= after.log_delta(eps) <= before
+
+
+@pytest.mark.parametrize("view", ["records", "sums"])
+def test_delta_of_fewer_reports_is_an_upper_bound(view, monkeypatch):
+    """If fewer reports are searched, the bound is not below delta over all datasets of all reports."""
+    for users, fakes, flip, eps in ((14, 1, 0.2, 0.6), (5, 9, 0.1, 1.5), (3, 17, 0.3, 0.1), (16, 4, 0.4, 0.3)):
+        exact = FlippedReports(users, fakes, 2, flip, view=view).log_delta(eps, bound="lower")
+        with monkeypatch.context() as patched:
+            patched.setattr(_record_pair, "ENUMERATED", 10)
+            patched.setattr(flipped_reports, "SEARCHED", 10)
+            bound = FlippedReports(users, fakes, 2, flip, view=view).log_delta(eps)
+        assert exact <= bound

@@ -62,6 +62,7 @@ SEARCHED = 128
 this number. Raised: longer run time. Lowered: less tight bounds."""
 
 _EVERY, _KNOWN = "a search over all datasets", "the sums of two bins whose other reports the analyst may know"
+_FEWER = "a search over all datasets of fewer reports"
 _LABELS, _SCORES = "weighted labels", "tests by sums of scores of the records"
 """Names of bounds in the lines of `explain`."""
 
@@ -69,11 +70,11 @@ _CLAIMS = {
     ("sums", False): ("the divergence of the sums of two bins: the maximum over all datasets, or each sum with its worst dataset",
                       "delta of one dataset, that with the largest divergence of the sums of two bins that the search evaluates"),
     ("sums", True): ("the smaller of the bounds for known dummies and for clear reports, or the maximum over all datasets of few "
-                     "reports in two bins", "the divergence of the sums of the target's two bins in one dataset"),
+                     "of the reports in two bins", "the divergence of the sums of the target's two bins in one dataset"),
     ("records", False): ("the smaller of the bounds of shuffled RAPPOR reports of one hash and of one record",
                          "delta of shuffled RAPPOR reports of one hash in one dataset"),
     ("records", True): ("the smallest of one record, clear reports, weighted labels and a privacy blanket, or the maximum over all "
-                        "datasets of few reports in two bins (Zhilyaev's Proposition 5.1 is false for records)",
+                        "datasets of few of the reports in two bins (Zhilyaev's Proposition 5.1 is false for records)",
                         "tests of the records in one dataset"),
 }
 """What the upper and the lower bound rest on, by what the analyst sees and by whether there are dummy reports in unknown bins."""
@@ -197,11 +198,23 @@ class _Reports(IndependentSums):
             return {_EVERY: low}, {_EVERY: high}
         below = {"bits of the target's two bins": _record_pair.projected(self.users - 1, self.fakes, self.bins, self.flip, eps)}
         above = {"a privacy blanket": _record_pair.blanket_bound(self._blanket, self.flip, eps)}
+        if self.bins == 2:
+            fewer = self._fewer(_record_pair.ENUMERATED)
+            above[_FEWER] = _record_pair.enumerated(fewer.users - 1, fewer.fakes, self.flip, eps).upper
         if self._tested is not None:
             below[_SCORES] = float(self._tested.log_delta(np.array([eps])).lower[0])
         if self._labels is not None:
             above[_LABELS] = self._labels.log_delta(eps)
         return below, above
+
+    def _fewer(self, reports: int) -> _Reports:
+        """Return the bounds of a protocol with fewer reports, `reports` in all, of which as many as possible are uniform dummies.
+
+        A report that does not depend on the target is post-processing, so an upper bound for fewer reports is valid for more. With
+        a dummy report in place of a user, delta is at most a mean over the user's values, so dummies are kept rather than users.
+        """
+        fakes = min(self.fakes, reports - 1)
+        return _Reports(FlippedReports(reports - fakes, fakes, self.bins, self.flip, view=self.view))
 
     @property
     def enumerated(self) -> bool:
@@ -253,7 +266,17 @@ class _Reports(IndependentSums):
         else:
             below["all other users in the target's bin"] = self._uniform_at_worst(eps)
         above[_KNOWN] = self._known_sums(eps, rough, most).upper
+        if self.bins == 2 and self.users + self.fakes > SEARCHED and not rough:
+            # Without this bound, delta would be larger than for fewer reports, which are searched.
+            fewer = self._fewest
+            if fewer._uniform_at_worst(eps) < min(most, above[_KNOWN]):
+                above[_FEWER] = fewer._searched_sums(eps).upper
         return below, above
+
+    @cached_property
+    def _fewest(self) -> _Reports:
+        """The bounds of the largest number of reports whose datasets are searched."""
+        return self._fewer(SEARCHED)
 
     @cached_property
     def fake_table(self) -> _bin_pair.FakeTable:
@@ -424,7 +447,7 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
     **Sums, uniform dummies**: with two bins and up to 128 reports the gap is as small as without dummies. For more bins or reports:
 
     - The upper bound is the smaller of the bound for known dummies and the bound of :class:`ClearReports` (flipping is
-      post-processing).
+      post-processing). For two bins delta of 128 of the reports, with as many dummies as possible, is a third bound.
     - The lower bound is the divergence of the sums in the target's two bins: for up to 16 reports that of the worst dataset,
       for more reports that of the dataset with all other users in the target's first bin. Only the sum of one bin is used if the
       table of both sums would be too large. The sums of the other bins, which reveal how many dummies are not in the target's
@@ -439,10 +462,12 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
     bounds of eps differ by less than 0.2 % at delta = 1e-6.
 
     **Records, uniform dummies**: for two bins and at most 24 reports, delta over all datasets is computed exactly. Otherwise the
-    upper bound is the smallest of four, with p = 1 - q:
+    upper bound is the smallest of five, with p = 1 - q:
 
     - the local guarantee :math:`(p^2 - e^\varepsilon q^2)_+`;
     - the bound of :class:`ClearReports`;
+    - for two bins, delta of 24 of the reports, with as many dummies as possible (reports that do not depend on the target are
+      post-processing);
     - for up to 1024 bins, a bound by weighted labels (theorem w of docs/theorems/weighted-labels);
     - a privacy blanket of records that have the bits 10 or 01 in the target's two bins, with equal probabilities, and in all
       other bins bits distributed as those of the target's record. The distribution of a user's record contains the blanket
