@@ -185,6 +185,11 @@ def test_approximations_are_close():
         assert near == pytest.approx(dominating_law.log_mean_excess(mu, eps, terms, shift, near - 12), abs=0.3)
 
 
+def test_variances_of_approximations_are_not_negative():
+    """The approximation takes the log of a variance, which was rounded to -3e11 here."""
+    assert (dominating_law.Approximation(2.6129922623877615, 3.2913202727558315)._curvatures >= 0).all()
+
+
 # ----------------------------------------------------------------------------------------------------------------- the weights
 
 
@@ -340,14 +345,39 @@ def test_between_places_of_the_grid_the_bound_is_interpolated(mu, steps, batch):
     found = epoch.Epoch(mu, steps, batch)
     for place in (100, 250, 400):
         low, high = found._eps(place + 1), found._eps(place)
-        assert found._place(low) == place + 1
-        assert found._place(math.nextafter(low, 1e9)) == found._place(high) == place
-        ends = [math.exp(found.log_delta(eps)) for eps in (low, high)]
+        assert found._place(low) == found._place(math.nextafter(high, 0.0)) == place + 1
+        assert found._place(high) == place
+        ends = [math.exp(value) for value in (found._lowest(place + 1)[0], found._at(place))]
         for share in (1e-3, 0.3, 0.999):
             eps = low + math.log1p(share * math.expm1(high - low))
             one = float(weights.log_divergence(mu, eps))
             assert found.log_delta(eps) == pytest.approx(min(one, math.log(ends[0] + share * (ends[1] - ends[0]))), abs=1e-9)
-        assert found._at(place) - 1e-12 <= found.log_delta(high) <= found._at(place) + 1e-12
+        assert found.log_delta(high) == found._lowest(place)[0] <= found._at(place)
+
+
+@pytest.mark.parametrize(("mu", "steps"), [(0.77, 100), (1e-8, 100), slow(0.25, 2**53)])
+def test_the_grid_has_equal_steps_next_to_eps_0(mu, steps):
+    found = epoch.Epoch(mu, steps, 1)
+    last = found._even + 100
+    grid = np.array([found._eps(place) for place in range(last + 1)])
+    assert (np.diff(grid) < 0).all()
+    assert grid[0] == found._noise.last
+    assert grid[-1] == found._eps(last + 5) == 0 < grid[-2]
+    assert np.diff(grid[found._even :]) == pytest.approx(-grid[found._even] / 100)
+    assert grid[1 : found._even + 2] / grid[: found._even + 1] == pytest.approx(1 / 1.01, rel=1e-3)
+    assert [found._place(eps) for eps in grid.tolist()] == list(range(last + 1))
+    assert found.log_delta(0.0) == found.log_delta(5e-324) == found._evaluated(0.0)[0]
+
+
+@pytest.mark.parametrize(("sigma", "steps", "batch", "eps", "later"), [
+    # The choice at eps was not tried later, where log delta was .135 larger.
+    (3.578526432911768, 10**4, 30, 0.0621, 0.0651),
+    # delta falls by less than the errors of the bound, so that log delta was 1.2e-7 larger.
+    (1.3090243246934403, 100, 10**4, 1.0661958261834625e-05, 1.109487652171774e-05),
+])
+def test_the_bound_does_not_rise_with_eps(sigma, steps, batch, eps, later):
+    found = ShuffledBatches(GaussianMechanism(sigma), steps, batch)
+    assert found.log_delta(later, bound="lower") <= found.log_delta(later) <= found.log_delta(eps)
 
 
 @pytest.mark.slow

@@ -54,52 +54,64 @@ _HERMITE = np.polynomial.hermite_e.hermegauss(9)
 """If one value is large, the sum of the others is taken as normal: nodes and weights of a quadrature over this sum."""
 
 
-def largest_kind(mu: float, eps: float, swapped: bool, log_cut: float, bins: int = _BINS) -> tuple[FloatArray, FloatArray]:
+_Half = tuple[FloatArray, FloatArray, float]
+"""The positive or the negative values of X*, their masses, and the terms that they add to the mass at 0."""
+
+
+def largest_kind(
+    mu: float, eps: float, swapped: bool, log_cut: float, bins: int = _BINS, below: _Half | None = None
+) -> tuple[FloatArray, FloatArray]:
     """Return values and log masses of a variable that is larger than X* in the increasing convex order, apart from large values.
 
     Outputs for which X* is large, of total probability e^log_cut under R_mu, are moved to X* = 0. As (s + x)_+ <= s_+ + x_+, this
-    decreases the mean positive part of a sum of X* by at most e^log_cut for each term.
+    decreases the mean positive part of a sum of X* by at most e^log_cut for each term. The negative values do not depend on
+    log_cut; `below` are those of `negative_values`, which are computed by default.
 
     In each bin of outputs X* is monotone, and is replaced by its values at the two ends with the same mean. Rounding is covered as
     in `ExcessLaw.widened`: the masses of bins are lowered by a relative BLUR, and the values of X* and their means are raised by
     several BLUR times the size of their terms.
     """
-    root, rest = eps / mu + mu / 2, BLUR
-    values, masses = [], []
-    for sign in (1, -1):
-        w = mu * (swapped - sign)
-        end = max(mu - float(ndtri_exp(log_cut)), root + 0.5) if sign > 0 else float(ndtri_exp(_LOWEST))
-        fine = np.linspace(root, end, 513)
-        # 80 % of the bins are placed with a density proportional to the cube root of mass * slope^2, where slope is the derivative
-        # of X* with respect to the output.
-        power = -((fine - (mu * (1 + sign) - w)) ** 2) / 6
-        weight = np.exp(power - power.max())
-        climb = np.append(0.0, np.cumsum(weight[1:] + weight[:-1]))
-        share = 0.8 * climb / climb[-1] + np.linspace(0.0, 0.2, fine.size)
-        # No log density changes by more than STEEPEST over a bin.
-        width = abs(end - root)
-        number = max(bins, math.ceil(5 * width * (width + 2 * mu) / STEEPEST))
-        edges = np.interp(np.linspace(0.0, 1.0, number + 1), share, fine)[::sign]
-        own, first, second = (log_normal_masses(edges, mean, 1.0) for mean in (w, mu, 0.0))
-        # log(E R_0/R_w), from which X and the sum of its two terms follow.
-        log_b = eps - w * edges + w * w / 2
-        loss = mu * (edges - root)
-        size = np.exp(log_b) * (1 + np.exp(loss))
-        value = np.exp(log_b) * np.expm1(loss) + 2 * BLUR * size
-        mean = np.exp(first - own) - np.exp(eps + second - own) + 4 * BLUR * np.maximum(size[1:], size[:-1])
-        mass = np.exp(own) * (1 - BLUR)
-        mass = to_nodes(mass, mass * shares(mean, value[:-1], value[1:]))
-        beyond = math.exp(float(log_ndtr(sign * (w - end))))
-        # Beyond the last bin, positive values of X* are moved to 0, and negative values to that at the end of the bin.
-        if sign > 0:
-            rest += beyond
-        else:
-            mass[0] += beyond
-        rest -= sign * math.exp(float(log_ndtr(w - root)))
-        values.append(value)
-        masses.append(mass)
-    value, mass = np.concatenate(values), np.concatenate(masses)
+    end = max(mu - float(ndtri_exp(log_cut)), eps / mu + mu / 2 + 0.5)
+    halves = _half(mu, eps, swapped, 1, end, bins), below or negative_values(mu, eps, swapped, bins)
+    value, mass = (np.concatenate(both) for both in list(zip(*halves))[:2])
+    rest = BLUR + sum(half[2] for half in halves)
     return np.append(value[mass > 0], 0.0), np.log(np.append(mass[mass > 0], max(rest, TINY)))
+
+
+def negative_values(mu: float, eps: float, swapped: bool, bins: int) -> _Half:
+    """Return the negative values of X*."""
+    return _half(mu, eps, swapped, -1, float(ndtri_exp(_LOWEST)), bins)
+
+
+def _half(mu: float, eps: float, swapped: bool, sign: int, end: float, bins: int) -> _Half:
+    """Return the values of X* of one sign, for bins between the output at which X* = 0 and `end`."""
+    root, w = eps / mu + mu / 2, mu * (swapped - sign)
+    fine = np.linspace(root, end, 513)
+    # 80 % of the bins are placed with a density proportional to the cube root of mass * slope^2, where slope is the derivative of
+    # X* with respect to the output.
+    power = -((fine - (mu * (1 + sign) - w)) ** 2) / 6
+    weight = np.exp(power - power.max())
+    climb = np.append(0.0, np.cumsum(weight[1:] + weight[:-1]))
+    share = 0.8 * climb / climb[-1] + np.linspace(0.0, 0.2, fine.size)
+    # No log density changes by more than STEEPEST over a bin.
+    width = abs(end - root)
+    number = max(bins, math.ceil(5 * width * (width + 2 * mu) / STEEPEST))
+    edges = np.interp(np.linspace(0.0, 1.0, number + 1), share, fine)[::sign]
+    own, first, second = (log_normal_masses(edges, mean, 1.0) for mean in (w, mu, 0.0))
+    # log(E R_0/R_w), from which X and the sum of its two terms follow.
+    log_b = eps - w * edges + w * w / 2
+    loss = mu * (edges - root)
+    size = np.exp(log_b) * (1 + np.exp(loss))
+    value = np.exp(log_b) * np.expm1(loss) + 2 * BLUR * size
+    mean = np.exp(first - own) - np.exp(eps + second - own) + 4 * BLUR * np.maximum(size[1:], size[:-1])
+    mass = np.exp(own) * (1 - BLUR)
+    mass = to_nodes(mass, mass * shares(mean, value[:-1], value[1:]))
+    beyond, rest = math.exp(float(log_ndtr(sign * (w - end)))), -sign * math.exp(float(log_ndtr(w - root)))
+    # Beyond the last bin, positive values of X* are moved to 0, and negative values to that at the end of the bin.
+    if sign > 0:
+        return value, mass, rest + beyond
+    mass[0] += beyond
+    return value, mass, rest
 
 
 def log_mean_excess(mu: float, eps: float, terms: float, shift: float, log_cut: float) -> float:
@@ -127,8 +139,9 @@ class Approximation:
     def __init__(self, mu: float, eps: float) -> None:
         self.mu, self.factor, self.log_one = mu, math.exp(eps), float(log_divergence(mu, eps))
         tilts, logs, curvatures, large, deviations = [], [], [], [], []
+        below = negative_values(mu, eps, False, _ROUGH_BINS)
         for level in _LEVELS:
-            value, log_mass = largest_kind(mu, eps, False, level, _ROUGH_BINS)
+            value, log_mass = largest_kind(mu, eps, False, level, _ROUGH_BINS, below)
             deviation = math.sqrt(float(np.exp(log_mass) @ value**2))
             tilt = _TILTS / deviation
             exponent = tilt[:, None] * value + log_mass
@@ -137,7 +150,8 @@ class Approximation:
             total = mass.sum(axis=1)
             tilts.append(tilt)
             logs.append(top + np.log(total))
-            curvatures.append((mass @ value**2) / total - ((mass @ value) / total) ** 2)
+            # The variance, which may be rounded below 0.
+            curvatures.append(np.maximum((mass @ value**2) / total - ((mass @ value) / total) ** 2, 0.0))
             large.append(float(value.max()))
             deviations.append(deviation)
         self._tilts, self._logs, self._curvatures, self._large, self._deviations = map(

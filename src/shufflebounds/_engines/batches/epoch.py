@@ -15,8 +15,9 @@ The second bound has a number k < T of pivots and a level A > 1. Let f be an upp
 Every choice of N, k and A is valid. A choice is made with approximations of :math:`\Gamma`, and its bound is evaluated. The value
 shows the error of the approximations. If another choice has a smaller bound by the corrected approximations, this choice is
 evaluated, too, and so on. Choices are made at every fifth place of a fixed grid of eps. At each place the bounds of the two nearest
-choices are evaluated, so that a choice that is wrong at one place is compared with that of another place. Between the places the
-bound is interpolated: delta is convex in E, and linear interpolation between upper bounds gives an upper bound.
+choices are evaluated, so that a choice that is wrong at one place is compared with that of another place. The bounds at smaller eps
+are valid, too; that at the next place with a choice is always compared. Between the places the bound is interpolated: delta is
+convex in E, and linear interpolation between upper bounds gives an upper bound.
 """
 
 from __future__ import annotations
@@ -64,6 +65,12 @@ _SHARES = np.geomspace(1e-4, 1.0, 500)
 _RATIO = 1 / 1.01
 """Ratio of neighbouring eps of the grid on which the bound is evaluated; between them it is interpolated. Raised: longer run time.
 Lowered: a less tight bound, by up to 1 - _RATIO of eps."""
+
+_EVEN, _EVEN_PLACES = 0.5, 100
+"""The eps of the grid are equally spaced below `_EVEN` times the bound of delta at eps = 0, with `_EVEN_PLACES` steps to eps = 0.
+There log delta falls by less than 1 in all, and between eps that differ by 1 % it would fall by less than the errors of the bound.
+`_EVEN` raised: a less tight bound. Lowered: a bound that may rise with eps. `_EVEN_PLACES` is a multiple of `_STEP`, and the first
+step is about that of the grid above: 1 % of eps."""
 
 _CHOSEN = 5
 """Choices are made at every fifth place of the grid. Raised: a less tight bound, which may rise with eps. Lowered: longer run
@@ -199,13 +206,13 @@ class Epoch:
         alone = float(log_divergence(self.mu, eps))
         if self.steps == 1 or self.mu > LARGEST_MU:
             return alone
-        if not TINY < eps < self._noise.last:
-            return min(alone, self._lowest(0)[0] if eps > TINY else self._evaluated(0.0)[0])
+        if not eps < self._noise.last:
+            return min(alone, self._lowest(0)[0])
         place = self._place(eps)
-        low, high = self._eps(place + 1), self._eps(place)
-        at_low, at_high = self._lowest(place + 1)[0], self._at(place)
-        if not (low < eps < high and at_high < at_low):
-            return min(alone, at_high if eps == high else at_low, at_low)
+        low, high = self._eps(place), self._eps(place - 1)
+        at_low, at_high = self._lowest(place)[0], self._at(place - 1)
+        if not (low < eps and at_high < at_low):
+            return min(alone, at_low)
         share = math.log(math.expm1(eps - low) / math.expm1(high - low))
         rest = math.log(math.expm1(eps - high) / math.expm1(low - high))
         value = float(np.logaddexp(at_low + rest, at_high + share))
@@ -214,21 +221,30 @@ class Epoch:
     def approximate(self, eps: float) -> float:
         """Return an approximation of the bound at one eps, in less time: log delta is interpolated on every tenth of the grid."""
         alone = float(log_divergence(self.mu, eps))
-        if self.steps == 1 or self.mu > LARGEST_MU or not TINY < eps < self._noise.last:
+        if self.steps == 1 or self.mu > LARGEST_MU or not eps < self._noise.last:
             return min(alone, self.log_delta(eps))
-        place = self._place(eps) // _STEP * _STEP
+        place = (self._place(eps) - 1) // _STEP * _STEP
         low, high = self._eps(place + _STEP), self._eps(place)
         at_low, at_high = (math.log(self._nearly(self._best_below(one))) for one in (place + _STEP, place))
         return min(alone, at_low + (eps - low) / (high - low) * (at_high - at_low))
 
+    @cached_property
+    def _even(self) -> int:
+        """The first place from which on the eps of the grid are equally spaced, a multiple of `_STEP`."""
+        start = min(_EVEN * math.exp(self._evaluated(0.0)[0]), self._noise.last)
+        return math.ceil(math.log(start / self._noise.last) / math.log(_RATIO) / _STEP) * _STEP
+
     def _eps(self, place: int) -> float:
-        """Return the eps at a place of the grid."""
-        return self._noise.last * _RATIO**place
+        """Return the eps at a place of the grid, which decreases with the place and is at least 0."""
+        beyond = max(0, place - self._even)
+        return self._noise.last * _RATIO ** (place - beyond) * max(0.0, 1 - beyond / _EVEN_PLACES)
 
     def _place(self, eps: float) -> int:
-        """Return the last place of the grid whose eps is at least the given one, which is positive and at most `last`."""
-        place = max(0, math.floor(math.log(eps / self._noise.last) / math.log(_RATIO)))
-        return place + (eps <= self._eps(place + 1)) - (eps > self._eps(place))
+        """Return the first place of the grid whose eps is at most the given one, which is at most `last`."""
+        even = self._eps(self._even)
+        place = self._even + (1 - eps / even) * _EVEN_PLACES if eps < even else math.log(eps / self._noise.last) / math.log(_RATIO)
+        whole = max(0, math.ceil(place))
+        return whole + (self._eps(whole) > eps) - (whole > 0 and self._eps(whole - 1) <= eps)
 
     def _at(self, place: int) -> float:
         """Return the bound at a place of the grid; that at eps = 0 is valid, and may be smaller."""
@@ -239,7 +255,7 @@ class Epoch:
         one = float(log_divergence(self.mu, eps))
         if self.steps == 1 or self.mu > LARGEST_MU or not eps <= self._noise.last:
             return one
-        return min(one, self._evaluated(eps if eps > TINY else 0.0)[0], self._evaluated(0.0)[0])
+        return min(one, self._evaluated(eps)[0], self._evaluated(0.0)[0])
 
     @kept(CACHED_ANSWERS)
     def _best(self, place: int) -> tuple[float, float, int]:
@@ -259,12 +275,13 @@ class Epoch:
 
     def _lowest(self, place: int) -> tuple[float, float, int, float]:
         """Return the smallest bound at a place of the grid or at a smaller eps, as `_evaluated` does, and this eps."""
-        # Farther down the grid `_best_below` decides, by approximations: values, of 2 to 100 ms each, may fall over hundreds of
-        # places.
-        nearest = range(place, place + _STEP)
+        # Every place up to the next one with a choice, `chosen`, has the bound there as an upper bound, whatever the bounds between
+        # them are. Farther down the grid `_best_below` decides, by approximations: values, of 2 to 100 ms each, may fall over
+        # hundreds of places.
+        nearest, chosen = range(place, place + _STEP), (place // _CHOSEN + 1) * _CHOSEN
         place = next((at for at in nearest if not self._at(at + 1) < self._at(at)), nearest[-1])
-        others = (self._best_below(-(-place // _STEP) * _STEP), 0.0)
-        return min((*self._best(place), self._eps(place)), *((*self._evaluated(at), at) for at in others))
+        values = [(*self._best(at), self._eps(at)) for at in (place, chosen)]
+        return min(*values, *((*self._evaluated(at), at) for at in (self._best_below(-(-place // _STEP) * _STEP), 0.0)))
 
     @kept(CACHED_ANSWERS)
     def _evaluated(self, eps: float) -> tuple[float, float, int]:
@@ -350,12 +367,10 @@ class Epoch:
         """
         if self.steps == 1 or self.mu > LARGEST_MU:
             return
-        top, near = min(eps, self._noise.last), list[tuple[float, float, int, float]]()
-        if top > TINY:
-            place = self._place(top)
-            near = [(*self._best(one), top) for one in (place, place + 1)]
-            near.append(self._lowest(place + (eps < self._noise.last)))
-        for _, terms, index, at in (*near, (*self._evaluated(0.0), 0.0)):
+        top = min(eps, self._noise.last)
+        place = self._place(top)
+        near = [(*self._best(one), top) for one in (max(place - 1, 0), place)]
+        for _, terms, index, at in (*near, self._lowest(place), (*self._evaluated(0.0), 0.0)):
             found = Witness(at, int(terms), self._cut(self.steps / terms))
             if index >= 0:
                 count, level, chosen = (float(part[index]) for part in self._pivots[:3])
@@ -372,7 +387,7 @@ class Epoch:
         """
         at = self._eps(place)
         best = self._nearly(at)
-        while at > TINY:
+        while at > 0:
             place += _STEP
             lower = self._eps(place)
             value = self._nearly(lower)
