@@ -77,3 +77,17 @@ def test_enumeration_lies_between_the_bounds_by_sums(mechanism, steps, chosen):
         own, sums = pair._log_delta(eps), pair._forms.log_delta(eps)
         assert (own.lower <= sums.upper + 1e-12).all()
         assert (sums.lower <= own.upper + 1e-12).all()
+
+
+@pytest.mark.parametrize(("local_eps", "distance"), [(8.863571913036541, 1e-13), (6.806944050436494, 1e-13), (8.0, 3e-12)])
+def test_next_to_the_pure_budget_more_steps_have_no_larger_delta(local_eps, distance):
+    """With all steps at the outcome of the largest loss, delta is q^(t-1) (q - e^eps p); its bound rose by up to .003 in log delta."""
+    eps, above = local_eps * (1 - distance), []
+    with mpmath.workdps(60):
+        q = 1 / (1 + mpmath.exp(-mpf(local_eps)))
+        for steps in (1, 2, 3, 7, 21):
+            pair = AllocationPair(KaryResponse(2, local_eps), steps, removed=False)
+            exact = float(mpmath.log(q ** (steps - 1) * (q - mpmath.exp(mpf(eps)) * (1 - q))))
+            above.append(pair.log_delta(eps))
+            assert pair.log_delta(eps, bound="lower") <= exact <= above[-1] <= exact + 0.02
+    assert (np.diff(above) <= 0).all()

@@ -87,4 +87,10 @@ def _log_ratios(
     relative = ULP * (16 + 4 * loss.size + len(subsets) + 4 * largest + 2 * np.maximum(*sizes))
     # The last term is for numbers below the smallest normal double.
     spread = np.where(near, (np.exp(risen) + np.exp(fallen)) * np.exp(-ratio), 1.0)
-    return ratio, moved + relative * spread + 4 * ULP * np.abs(ratio) + 1e-322
+    error = moved + relative * spread
+    # If all steps have the same outcome, the ratio is that of `chosen` steps. Next to the pure budget only these rows matter, and
+    # delta is a small difference of their masses.
+    only = np.flatnonzero((counts > 0).sum(axis=1) == 1)
+    outcome = counts[only].argmax(axis=1)
+    ratio[only], error[only] = chosen * loss[outcome], chosen * loss_error[outcome]
+    return ratio, error + 4 * ULP * np.abs(np.where(ratio > -np.inf, ratio, 0.0)) + 1e-322
