@@ -81,7 +81,7 @@ def test_enumeration_lies_between_the_bounds_by_sums(mechanism, steps, chosen):
 
 @pytest.mark.parametrize(("local_eps", "distance"), [(8.863571913036541, 1e-13), (6.806944050436494, 1e-13), (8.0, 3e-12)])
 def test_next_to_the_pure_budget_more_steps_have_no_larger_delta(local_eps, distance):
-    """With all steps at the outcome of the largest loss, delta is q^(t-1) (q - e^eps p); its bound rose by up to .003 in log delta."""
+    """Delta is q^(t-1) (q - e^eps p), from equal outcomes of the largest loss; the bound of log delta rose by up to .003."""
     eps, above = local_eps * (1 - distance), []
     with mpmath.workdps(60):
         q = 1 / (1 + mpmath.exp(-mpf(local_eps)))

@@ -278,10 +278,27 @@ class Epoch:
         # Every place up to the next one with a choice, `chosen`, has the bound there as an upper bound, whatever the bounds between
         # them are. Farther down the grid `_best_below` decides, by approximations: values, of 2 to 100 ms each, may fall over
         # hundreds of places.
-        nearest, chosen = range(place, place + _STEP), (place // _CHOSEN + 1) * _CHOSEN
-        place = next((at for at in nearest if not self._at(at + 1) < self._at(at)), nearest[-1])
+        chosen, place = (place // _CHOSEN + 1) * _CHOSEN, self._minimum(place)
         values = [(*self._best(at), self._eps(at)) for at in (place, chosen)]
         return min(*values, *((*self._evaluated(at), at) for at in (self._best_below(-(-place // _STEP) * _STEP), 0.0)))
+
+    def _minimum(self, place: int) -> int:
+        """Return the place of the first local minimum of the bound, from a place of the grid to smaller eps.
+
+        For one choice the bound is convex in E: at larger eps it rises slowly. There all places have the same minimum, which is
+        found from each of them.
+        """
+        step = 1
+        while self._at(place + step) < self._at(place):
+            place, step = place + step, 2 * step
+        if step == 1:
+            return place
+        low, high = place - step // 2, place + step
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._at(middle + 1) < self._at(middle) else (low, middle)
+        # Near the minimum, rounding may exchange neighbours.
+        return min(place, high - 1, high, high + 1, key=self._at)
 
     @kept(CACHED_ANSWERS)
     def _evaluated(self, eps: float) -> tuple[float, float, int]:
