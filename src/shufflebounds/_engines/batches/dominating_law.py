@@ -72,10 +72,9 @@ def largest_kind(
     several BLUR times the size of their terms.
     """
     end = max(mu - float(ndtri_exp(log_cut)), eps / mu + mu / 2 + 0.5)
-    halves = _half(mu, eps, swapped, 1, end, bins), below or negative_values(mu, eps, swapped, bins)
-    value, mass = (np.concatenate(both) for both in list(zip(*halves))[:2])
-    rest = BLUR + sum(half[2] for half in halves)
-    return np.append(value[mass > 0], 0.0), np.log(np.append(mass[mass > 0], max(rest, TINY)))
+    above, below = _half(mu, eps, swapped, 1, end, bins), below or negative_values(mu, eps, swapped, bins)
+    value, mass = np.concatenate([above[0], below[0]]), np.concatenate([above[1], below[1]])
+    return np.append(value[mass > 0], 0.0), np.log(np.append(mass[mass > 0], max(BLUR + above[2] + below[2], TINY)))
 
 
 def negative_values(mu: float, eps: float, swapped: bool, bins: int) -> _Half:
