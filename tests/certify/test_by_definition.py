@@ -296,3 +296,8 @@ def test_clones_of_records_among_dummy_reports(users, fakes, bins, eps):
     exact, ball = same * total / (odds + 1), protocol.certify(eps, bound="upper")
     assert abs(mp.mpf(ball.mid().str(40, radius=False)) / exact - 1) < 1e-12
     assert protocol.log_delta(eps, bound="lower") <= mp.log(exact) <= protocol.log_delta(eps) + 1e-9
+
+
+def test_the_bound_by_fewer_reports_is_certified():
+    protocol = shuffle.FlippedReports(300, 2, 2, 0.147, view="records")
+    assert float(protocol.certify(3.4, bound="upper").mid()) == pytest.approx(protocol.delta(3.4), rel=1e-9)

@@ -111,9 +111,8 @@ def _(protocol: Any) -> Bounds:
 
 @hockey_stick_of.of("FlippedReports")
 def _(protocol: Any) -> Answer:
-    bins, flip, hidden = protocol.bins, protocol.flip, protocol.fakes if protocol.fake == "uniform" else 0
     # Dummy reports whose bins are known may have any bins, as the other users' reports.
-    total = protocol.users + protocol.fakes
+    bins, flip, hidden, total = protocol.bins, protocol.flip, protocol.fakes * protocol._uniform, protocol.users + protocol.fakes
     if total > 200 or bins > 20:
         raise NoCertificateError("only few reports of few bins are enumerated")
 
@@ -134,8 +133,10 @@ def _(protocol: Any) -> Bounds:
     # Records without uniform dummies are RAPPOR reports; 2 flip is exact in floating point.
     total, rappor = protocol.users + protocol.fakes, getattr(protocol._closed, "rappor", None)
     if protocol._uniform and protocol.view == "records" and (total > 200 or protocol.bins > 20):
-        return lambda eps, upper: [hockey_stick_of(protocol.clear), Answer(30 * total, partial(_clones, protocol))] if upper else [
-            hockey_stick_of(protocol)]
+        # Delta of fewer reports is an upper bound, because reports that do not depend on the target are post-processing.
+        few = [hockey_stick_of(protocol._closed.fewer(24))] if protocol.bins == 2 and protocol.flip > 0 else []
+        return lambda eps, upper: [hockey_stick_of(protocol.clear), Answer(30 * total, partial(_clones, protocol)), *few] if (
+            upper) else [hockey_stick_of(protocol)]
     return bounds_of.default(protocol) if rappor is None or total <= FEW_USERS else bounds_of(rappor)
 
 

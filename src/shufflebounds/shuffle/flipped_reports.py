@@ -199,7 +199,7 @@ class _Reports(IndependentSums):
         below = {"bits of the target's two bins": _record_pair.projected(self.users - 1, self.fakes, self.bins, self.flip, eps)}
         above = {"a privacy blanket": _record_pair.blanket_bound(self._blanket, self.flip, eps)}
         if self.bins == 2:
-            fewer = self._fewer(_record_pair.ENUMERATED)
+            fewer = self.fewer(_record_pair.ENUMERATED)
             above[_FEWER] = _record_pair.enumerated(fewer.users - 1, fewer.fakes, self.flip, eps).upper
         if self._tested is not None:
             below[_SCORES] = float(self._tested.log_delta(np.array([eps])).lower[0])
@@ -207,14 +207,14 @@ class _Reports(IndependentSums):
             above[_LABELS] = self._labels.log_delta(eps)
         return below, above
 
-    def _fewer(self, reports: int) -> _Reports:
-        """Return the bounds of a protocol with fewer reports, `reports` in all, of which as many as possible are uniform dummies.
+    def fewer(self, reports: int) -> FlippedReports:
+        """Return the protocol with fewer reports, `reports` in all, of which as many as possible are uniform dummies.
 
         A report that does not depend on the target is post-processing, so an upper bound for fewer reports is valid for more. With
         a dummy report in place of a user, delta is at most a mean over the user's values, so dummies are kept rather than users.
         """
         fakes = min(self.fakes, reports - 1)
-        return _Reports(FlippedReports(reports - fakes, fakes, self.bins, self.flip, view=self.view))
+        return FlippedReports(reports - fakes, fakes, self.bins, self.flip, view=self.view)
 
     @property
     def enumerated(self) -> bool:
@@ -276,7 +276,7 @@ class _Reports(IndependentSums):
     @cached_property
     def _fewest(self) -> _Reports:
         """The bounds of the largest number of reports whose datasets are searched."""
-        return self._fewer(SEARCHED)
+        return _Reports(self.fewer(SEARCHED))
 
     @cached_property
     def fake_table(self) -> _bin_pair.FakeTable:
