@@ -219,14 +219,14 @@ def test_clones_have_the_lower_bound_of_randomized_response(users, budget, size)
 
 
 def test_several_releases_are_composed_before_they_are_grouped():
-    bits, size = ShuffledBits(1000, 0.25), 4
+    bits, size = ShuffledBits(100, 0.25), 4
     several = bits.self_compose(3).for_group(size)
     lower, upper = several.epsilon(1e-6, bound="lower"), several.epsilon(1e-6)
     assert lower <= upper <= 1.01 * lower
     assert upper <= 1.001 * bits.for_group(size).self_compose(3).epsilon(1e-6)
     noise = GaussianMechanism(5.0)
     assert noise.self_compose(4).for_group(3).epsilon(1e-6) == pytest.approx(GaussianMechanism(5.0, 6.0).epsilon(1e-6), rel=1e-9)
-    mixed = bits.compose(FlippedReports(20, 0, 2, 0.2, view="sums")).for_group(2)
+    mixed = ShuffledBits(20, 0.25).compose(FlippedReports(8, 0, 2, 0.2, view="sums")).for_group(2)
     assert mixed.delta(1.0, bound="lower") <= mixed.delta(1.0)
 
 

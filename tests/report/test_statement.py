@@ -184,7 +184,7 @@ def test_the_command_prints_and_writes_every_form(capsys, tmp_path):
 
 def test_the_statement_names_what_the_analyst_sees_and_no_other_view():
     for view, seen, other in (("sums", "sums of the flipped bits", "records"), ("records", "shuffled records", "sums")):
-        text = str(shuffle.FlippedReports(1000, 0, 4, 0.1, view=view).statement(delta=1e-6).sentences[1])
+        text = str(shuffle.FlippedReports(100, 0, 2, 0.1, view=view).statement(delta=1e-6).sentences[1])
         assert seen in text
         assert other not in text
     total, columns = (shuffle.RealSum(1000, 60.0, 4, view=view).neighbours for view in ("total", "columns"))

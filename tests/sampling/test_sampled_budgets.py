@@ -9,7 +9,7 @@ import pytest
 from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism, KaryResponse, Rappor
 from shufflebounds.sampling import RandomAllocation, ReplaceOne, SampledPair, Subsampled, WithoutReplacement
 from shufflebounds.shuffle import BinomialNoise, ClearReports, GeometricDummies, ShuffledBits, ShuffledHistogram, StrongerClones
-from tests.strategies import thinned
+from tests.strategies import slow, thinned
 
 ROWS = (
     (0.3099240565480875, 0.17633207302331744, 0.317974580386828, 0.19576929004176702),
@@ -82,7 +82,7 @@ def test_a_protocol_is_refused_by_random_allocation():
 
 
 @pytest.mark.parametrize(
-    "protocol", [StrongerClones(9, 1.0), ClearReports(40, 30), GeometricDummies(3, 40, 0.5, 0.75), ShuffledHistogram(9, 3, 0.25)],
+    "protocol", [StrongerClones(9, 1.0), ClearReports(40, 30), GeometricDummies(3, 40, 0.5, 0.75), slow(ShuffledHistogram(9, 3, 0.25))],
     ids=lambda profile: type(profile).__name__,
 )
 def test_releases_on_batches_of_a_protocol_private_under_replacement(protocol):

@@ -39,7 +39,7 @@ PROTOCOLS = {
     "records": lambda n, **absent: FlippedReports(n, 0, 3, 0.2, view="records", **absent),
     "sums": lambda n, **absent: FlippedReports(n, 2, 2, 0.2, view="sums", **absent),
     "clones": lambda n, **absent: Clones(n, 1.0, **absent), "stronger clones": lambda n, **absent: StrongerClones(n, 1.0, **absent),
-    "k-ary": lambda n, **absent: Shuffled(KaryResponse(4, 1.0), n, **absent),
+    "k-ary": lambda n, **absent: Shuffled(KaryResponse(3, 1.0), n, **absent),
     "bit": lambda n, **absent: Shuffled(RandomizedResponse(1.0), n, 0.5, **absent),
     "zero sum": lambda n, **absent: ZeroSum(n, 0.3, **absent),
     "histogram": lambda n, **absent: ShuffledHistogram(n, 4, 0.3, **absent),
@@ -48,12 +48,12 @@ PROTOCOLS = {
 
 @pytest.mark.parametrize("name", [slow(name) if name in ("columns", "records") else name for name in PROTOCOLS])
 def test_the_guarantee_is_that_of_the_remaining_users(name):
-    one, fewer = PROTOCOLS[name](40, **ABSENT), PROTOCOLS[name](33)
+    one, fewer = PROTOCOLS[name](27, **ABSENT), PROTOCOLS[name](20)
     for bound in ("lower", "upper"):
         assert one.delta(0.5, bound=bound) == fewer.delta(0.5, bound=bound)
         assert one.epsilon(1e-6, bound=bound) == fewer.epsilon(1e-6, bound=bound)
     assert one.for_group(2).delta(0.7) == fewer.for_group(2).delta(0.7)
-    assert one.delta(0.5) > PROTOCOLS[name](40).delta(0.5, bound="lower")
+    assert one.delta(0.5) > PROTOCOLS[name](27).delta(0.5, bound="lower")
     assert repr(one).endswith("colluding=5, missing=2)")
     assert "colluding" not in repr(fewer)
     for copy in (from_dict(one.to_dict()), pickle.loads(pickle.dumps(one))):

@@ -64,12 +64,14 @@ def score(got, exact):
 
 def exact_law(p, counts=None):
     """Return the probabilities of 0..n as fractions."""
-    pmf = [Fraction(1)]
+    # The probabilities are whole numbers over a common denominator, so that no product is reduced.
+    pmf, denominator = [1], 1
     for x, g in zip(p, [1] * len(p) if counts is None else counts):
+        one, whole = float(x).as_integer_ratio()
         for _ in range(int(g)):
-            y = Fraction(float(x))
-            pmf = [a * (1 - y) + b * y for a, b in zip([*pmf, 0], [0, *pmf])]
-    return pmf
+            pmf = [a * (whole - one) + b * one for a, b in zip([*pmf, 0], [0, *pmf])]
+        denominator *= whole ** int(g)
+    return [Fraction(mass, denominator) for mass in pmf]
 
 
 def exact_log(mass):
