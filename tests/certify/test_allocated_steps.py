@@ -119,7 +119,7 @@ def test_the_bound_by_a_sum_of_noise_is_close_to_the_stated_one(eps):
 
 @pytest.mark.parametrize(("mechanism", "steps", "eps"), [
     (mechanisms.LaplaceMechanism(2.0), 9, 0.6), slow(mechanisms.KaryResponse(3, 1.0), 300, 0.2),
-    slow(mechanisms.DiscreteGaussianMechanism(2.0), 12, 0.8)])
+    slow(mechanisms.DiscreteGaussianMechanism(1.0), 8, 0.8)])
 def test_tests_of_other_steps(mechanism, steps, eps):
     profile = sampling.RandomAllocation(mechanism, steps, 3)
     lower, upper = (profile.log_delta(eps, bound=bound) for bound in ("lower", "upper"))

@@ -259,8 +259,8 @@ def test_lower_bounds_of_groups_in_either_order():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("parts", [[SAMPLES], [(KaryResponse(4, 0.1), 2), (GaussianMechanism(3.0), 1)]])
-def test_every_bound_of_groups_in_either_order(parts):
+def test_every_bound_of_groups_in_either_order():
+    parts = [(KaryResponse(4, 0.1), 2), (GaussianMechanism(3.0), 1)]
     each, whole = Composition([(one.for_group(2), times) for one, times in parts]), Composition(parts).for_group(2)
     for ask in (lambda one, **side: one.epsilon(1e-6, **side), lambda one, **side: one.gdp_mu(**side),
                 lambda one, **side: one.rdp(3.0, **side), lambda one, **side: one.loss_tail(1.0, **side)):
@@ -309,7 +309,7 @@ def test_calibrations_for_a_person_with_several_devices(calibrate, less):
 
 @pytest.mark.slow
 def test_several_releases_and_several_devices():
-    protocol = ShuffledBits.calibrate(users=1000, eps=1.0, delta=1e-6, devices=2, releases=3)
+    protocol = ShuffledBits.calibrate(users=200, eps=1.0, delta=1e-6, devices=2, releases=3)
     assert 0.97 <= protocol.self_compose(3).for_group(2).epsilon(1e-6) <= 1.0
     with pytest.raises(ValueError, match="devices=10 must be at most"):
         ShuffledBits.calibrate(users=5, eps=1.0, delta=1e-6, devices=10)
@@ -391,7 +391,7 @@ def test_sums_of_bins_and_columns_of_numbers(users, size, bins, flip):
     lambda: (ShuffledBits(228, 0.12), PersonalizedBits([math.log(0.88 / 0.12)], counts=[228])),
     lambda: (FiniteRandomizer(kary(2, 1.0)).shuffled(50), RandomizedResponse(1.0).shuffled(50)),
     slow(lambda: (FlippedReports(10**4, 0, 8, 0.1, view="records"), Rappor(0.2, bits=8).shuffled(10**4))),
-    slow(lambda: (FlippedReports(10**4, 0, 8, 0.1, view="sums"), RealSum(10**4, 2000.0, 2, view="columns"))),
+    slow(lambda: (FlippedReports(1000, 0, 8, 0.1, view="sums"), RealSum(1000, 200.0, 2, view="columns"))),
 ])
 def test_a_group_has_one_answer_whatever_the_name(make):
     lower, upper = ([one.for_group(3).epsilon(1e-6, bound=bound) for one in make()] for bound in ("lower", "upper"))

@@ -11,13 +11,13 @@ from shufflebounds.shuffle import PersonalizedBits, PersonalizedClones, Stronger
 from tests.fuzz import at_hand
 from tests.strategies import slow, thinned
 
-EXPENSIVE = {"GaussianVector": 5, "GaussianMechanism": 10, "DensityRandomizer": 15, "DiscreteGaussianMechanism": 15}
-"""Numbers of questions, in place of 30, for classes of which one takes .3 CPU s or more."""
+EXPENSIVE = {"GaussianVector": 3, "GaussianMechanism": 5}
+"""Numbers of questions, in place of 8, for classes of which one takes .3 CPU s or more."""
 
 
 @pytest.mark.parametrize(("name", "cases"), [
     *((name, 1) for name in at_hand.KINDS if name not in ("mechanisms.GaussianMechanism", "mechanisms.GaussianVector")),
-    *(slow(name, EXPENSIVE.get(name.rpartition(".")[2], 10)) for name in at_hand.KINDS),
+    *(slow(name, EXPENSIVE.get(name.rpartition(".")[2], 8)) for name in at_hand.KINDS),
 ])
 def test_no_other_bound_is_better(name, cases):
     counts, found = at_hand.attack(cases, cases, only=name)

@@ -130,7 +130,7 @@ def test_two_outputs_with_different_probabilities(zero, one):
 
 
 @pytest.mark.parametrize("chances", [(1e-296, 1e-122), (1e-300, 0.5), (1e-17, 1 - 1e-16), (1e-320, 1e-310)])
-@pytest.mark.parametrize("users", [1, 100, slow(10**12), slow(2**53)])
+@pytest.mark.parametrize("users", [1, 100, slow(2**53)])
 def test_extreme_probabilities_of_two_outputs(chances, users):
     rows = np.array([[1 - chance, chance] for chance in chances])
     budget = math.log(chances[1]) - math.log(chances[0])
