@@ -69,7 +69,7 @@ def by_statements(node, names, kind="top"):
     for block in ("body", "orelse", "finalbody", "handlers", "cases"):
         for inner in getattr(node, block, ()):
             inside = kind
-            if isinstance(inner, ast.If) and "TYPE_CHECKING" in ast.unparse(inner.test):
+            if isinstance(inner, ast.If) and any(getattr(part, "id", "") == "TYPE_CHECKING" for part in ast.walk(inner.test)):
                 inside = "types"
             elif isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef) and kind == "top":
                 inside = "function"

@@ -54,7 +54,7 @@ def test_the_lattice_of_one_and_two_steps(monkeypatch, fine):
         assert one(flint().arb(c + 0.2)).lower() <= around.upper()
 
 
-@pytest.mark.parametrize("removed", [True, False])
+@pytest.mark.parametrize("removed", [slow(True), False])
 def test_tests_of_two_steps_are_at_most_the_exact_value(removed):
     # If both steps use the record, the pair is that of normal noise with mu = sqrt(2).
     pair, eps = sampling.allocation._SeveralPair(mechanisms.GaussianMechanism(1.0), 2, removed, 2), 0.7

@@ -125,7 +125,7 @@ def test_terms_of_lemma_h_are_bounds_of_the_direct_sum(noise):
     assert lemma.value(law, enough=lemma.value(law) * 1.01) < lemma.value(law) * 1.01
 
 
-PROTOCOLS = [(2.0, 1.0, 300, 1.0, 1e-3), (3.0, 2.0, 10**4, 0.5, 1e-6), (4.0, 1.0, 200, 1.0, 1e-4)]
+PROTOCOLS = [(2.0, 1.0, 300, 1.0, 1e-3), (3.0, 2.0, 10**4, 0.5, 1e-6)]
 
 
 @pytest.mark.slow
@@ -141,7 +141,7 @@ def test_both_bounds_are_certified(sigma, sensitivity, users, share, delta):
 
 @pytest.mark.slow
 def test_other_witnesses_give_valid_bounds(monkeypatch):
-    protocol = mechanisms.GaussianMechanism(2.0).shuffled(200)
+    protocol = mechanisms.GaussianMechanism(2.0).shuffled(1000)
     kept, lower = certified.chosen, protocol.log_delta(0.06, bound="lower")
     for change in ({"theta": 1.4, "step": 1.0}, {"theta": 0.7, "step": 1.3}, {"theta": 1.0, "step": 1.0, "users": 10**6}):
         def other(laws, users, change=change):

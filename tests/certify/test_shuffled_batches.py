@@ -170,6 +170,7 @@ def test_wrong_numbers_are_not_confirmed(monkeypatch):
             profile.certify(0.08, bound=bound)
 
 
+@pytest.mark.slow
 def test_long_certificates_are_refused():
     profile = ShuffledBatches(GaussianMechanism(4.0), 100)
     for bound in ("upper", "lower"):

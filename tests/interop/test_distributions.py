@@ -298,7 +298,7 @@ def imports():
 
 
 @pytest.mark.parametrize(("name", "times"), [
-    pytest.param(name, times, marks=[pytest.mark.slow] if times > 2 or (times == 2 and "down" in name) else [])
+    pytest.param(name, times, marks=[pytest.mark.slow] if times > 2 or (times == 2 and name != "sampled") else [])
     for name in imports() for times in (1, 2, 20)
 ])  # fmt: skip
 def test_curves_of_an_import_have_the_delta_of_dp_accounting(name, times):
@@ -321,7 +321,7 @@ def test_curves_of_an_import_have_the_delta_of_dp_accounting(name, times):
         assert (Tradeoff.gaussian(mu).beta(alpha) <= beta + 1e-12).all()
 
 
-@pytest.mark.parametrize("name", ["gaussian", "sampled", slow("sampled, rounded down"), "randomized response, rounded down"])
+@pytest.mark.parametrize("name", ["gaussian", slow("sampled"), slow("sampled, rounded down"), "randomized response, rounded down"])
 def test_curves_of_a_direction_have_the_deltas_of_both_orders(name):
     eps, alpha = np.array([0.0, 0.1, 0.313, 1.0, 2.5]), np.linspace(0, 1, 41)
     for pair in interop.from_dp_accounting(imports()[name]).pairs():

@@ -187,7 +187,7 @@ def test_explain_states_bounds_method_and_claims():
 @pytest.mark.parametrize(("randomizer", "users", "eps"), [
     (mechanisms.KaryResponse(10, 1.0), 1000, 0.1), (mechanisms.LocalHashing(100, 1.0), 10**4, 0.025),
     (mechanisms.FiniteRandomizer([[0.5, 0.3, 0.2], [0.2, 0.5, 0.3]]), 30, 0.05),
-    pytest.param(mechanisms.GaussianMechanism(1.0), 20, 4.0, marks=pytest.mark.slow),
+    pytest.param(mechanisms.GaussianMechanism(1.0), 100, 4.0, marks=pytest.mark.slow),
 ])
 def test_explain_lists_the_bounds_that_lost_and_those_that_were_not_computed(randomizer, users, eps):
     protocol = shuffle.Shuffled(randomizer, users)

@@ -450,7 +450,9 @@ def test_tails_with_dummy_zeros(users, fakes):
         assert protocol.loss_tail(eps) == pytest.approx(exact, rel=1e-9)
 
 
-@pytest.mark.parametrize(("users", "flip", "eps"), [(1500, 0.01, 0.7), (1500, 0.01, 2.5), (1300, 0.2, 0.15), (1300, 0.2, 0.3)])
+@pytest.mark.parametrize(("users", "flip", "eps"), thinned([
+    (1500, 0.01, 0.7), (1500, 0.01, 2.5), (1300, 0.2, 0.15), (1300, 0.2, 0.3),
+], 2))
 def test_tails_over_all_datasets_of_many_users(users, flip, eps):
     """Sums over all outcomes of every dataset: the upper bound was 2.7 to 4.8 times the lower one."""
     flips = [binom.pmf(np.arange(count + 1), count, flip) for count in range(users)]

@@ -47,7 +47,7 @@ def random_rows(rng, inputs, outputs):
     return rows
 
 
-@pytest.mark.parametrize("seed", thinned([*range(8), *(slow(seed) for seed in range(8, 20))], 2))
+@pytest.mark.parametrize("seed", thinned(range(8), 2))
 def test_both_bounds_are_the_exact_maximum(seed):
     rng = random.Random(seed)
     rows = random_rows(rng, rng.choice([2, 2, 3]), rng.choice([2, 2, 3]))

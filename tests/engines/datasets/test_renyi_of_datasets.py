@@ -63,7 +63,7 @@ def random_rows(rng, inputs, outputs):
     return rows.tolist() if rows.min() > 1e-6 else random_rows(rng, inputs, outputs)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 12))])
+@pytest.mark.parametrize("seed", [1, 2, 3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 7))])
 def test_enumerated_datasets_have_both_bounds_of_the_largest_divergence(seed):
     rng = np.random.default_rng(seed)
     rows = random_rows(rng, int(rng.integers(2, 4)), int(rng.integers(2, 4)))

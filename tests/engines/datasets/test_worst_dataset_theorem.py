@@ -221,7 +221,7 @@ def test_expansion_and_each_term(seed, users, kind):
         assert float(paired(test, exact)) <= float(largest) + error * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("seed", [*range(3), *(slow(seed) for seed in range(3, 10))])
+@pytest.mark.parametrize("seed", [*range(3), *(slow(seed) for seed in range(3, 5))])
 def test_labels_and_one_exchange(seed):
     rng = random.Random(seed)
     n = rng.choice([3, 4, 5])
@@ -242,7 +242,7 @@ def test_labels_and_one_exchange(seed):
         assert not any(plus((1, plus(*exchanged)), (-1, protocol.law(counts)), *((-w, square) for w, square in squares)).values())
 
 
-@pytest.mark.parametrize("seed", [*range(3), *(slow(seed) for seed in range(3, 10))])
+@pytest.mark.parametrize("seed", [*range(3), *(slow(seed) for seed in range(3, 5))])
 def test_probability_of_the_best_test(seed):
     rng = random.Random(1000 + seed)
     n = rng.choice([3, 4, 5])

@@ -91,7 +91,7 @@ def probability(case, q, bound):
     return 0.0 if least is None else case.law.error_tail(max(float(least) * (1 - 1e-11) - 1e-9, 0.0), case.truth, bound=bound)
 
 
-@pytest.mark.parametrize("seed", [2, pytest.param(range(3, 10), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [2, pytest.param(range(3, 6), marks=pytest.mark.slow)])
 def test_computed_estimates_exceed_the_quantile_with_at_most_the_stated_probability(seed):
     for one in seed if isinstance(seed, range) else [seed]:
         rng = np.random.default_rng(one)

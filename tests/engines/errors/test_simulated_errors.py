@@ -199,7 +199,8 @@ def test_confidence_intervals_contain_the_truth(name):
             assert binom_logcdf(number, INTERVALS, confidence) > math.log(1e-6), (name, of, confidence, number)
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name.endswith(", small") or "of 50" in name or name == "Rappor, 12"])
+@pytest.mark.parametrize("name", thinned(
+    [name for name in CASES if name.endswith(", small") or "of 50" in name or name == "Rappor, 12"], 2))
 def test_errors_for_every_dataset_hold_for_the_simulated_one(name):
     case = CASES[name]
     errors = np.abs(case.errors(np.random.default_rng(len(name))))
