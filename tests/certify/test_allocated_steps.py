@@ -147,6 +147,7 @@ def test_two_epochs_of_several_steps_are_not_those_of_one_step(noise):
         both.certify(0.5, bound="upper")
 
 
+@pytest.mark.slow
 def test_lower_bounds_of_several_epochs_need_delta_itself():
     # On a lattice delta of one epoch is an upper bound, which was positive above the pure budget.
     epochs = sampling.RandomAllocation(mechanisms.LaplaceMechanism(2.0), 5).self_compose(2)

@@ -283,7 +283,7 @@ def test_cached_values_are_not_pickled(make):
     lambda: PersonalizedBits(np.linspace(0.1, 2, 20) ** 2),
     lambda: PersonalizedClones.laplace(np.linspace(0.1, 2, 5)),
     slow(lambda: PersonalizedClones.gaussian(np.linspace(0.5, 2, 5))),
-    lambda: PersonalizedClones.randomized_response(np.linspace(0.1, 2, 20), 5),
+    slow(lambda: PersonalizedClones.randomized_response(np.linspace(0.1, 2, 20), 5)),
 ])
 def test_results_do_not_depend_on_earlier_calls(make):
     first = make()

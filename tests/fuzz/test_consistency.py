@@ -10,7 +10,10 @@ from tests.examples import EXAMPLES
 from tests.fuzz import consistency
 from tests.strategies import slow
 
-LONG = ("mechanisms.DensityRandomizer", "mechanisms.DiscreteGaussianMechanism")
+LONG = (
+    "mechanisms.DensityRandomizer", "mechanisms.DiscreteGaussianMechanism", "mechanisms.GeometricMechanism",
+    "shuffle.StrongerClones",
+)
 
 
 @pytest.mark.parametrize("name", [slow(name) if name in LONG else name for name in EXAMPLES])

@@ -233,6 +233,7 @@ def test_the_statement_names_the_neighbours_and_the_proof():
     assert "on its own record" in text
 
 
+@pytest.mark.slow
 def test_one_term_is_not_approximated():
     """An approximation of one term was .6 too small in log delta; two batches then used it, and the bound rose by .12 with eps."""
     sigma = 7.266418077903609

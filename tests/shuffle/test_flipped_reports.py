@@ -478,6 +478,7 @@ def test_smallest_pure_budget_without_a_search(protocol):
     assert budget * (1 - 1e-15) <= protocol.epsilon(0.0, bound="lower") <= budget
 
 
+@pytest.mark.slow
 def test_one_bound_of_sums_without_tables_does_not_need_the_other():
     flipped = FlippedReports(10**4, 0, 100, 0.0376, view="sums")
     sums = flipped._closed._twice

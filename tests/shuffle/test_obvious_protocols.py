@@ -126,6 +126,7 @@ def test_a_thousand_others_in_one_category(budget, categories):
     one_category(budget, categories, 1000)
 
 
+@pytest.mark.slow
 def test_large_budgets_of_three_categories():
     profile = shuffle.PersonalizedClones.randomized_response(np.full(2, 60.0), 3)
     assert profile.log_delta(54.0) >= -0.0024818294
