@@ -38,7 +38,7 @@ def precision():
     flint().ctx.prec = before
 
 
-@pytest.mark.parametrize(("sigma", "eps"), [(30.0, 0.05), (1e4, 1e-4)])
+@pytest.mark.parametrize(("sigma", "eps"), [pytest.param(30.0, 0.05, marks=pytest.mark.slow), (1e4, 1e-4)])
 def test_much_noise(sigma, eps):
     flint().ctx.prec = 200
     for steps, removed in ((1, True), (2, False)):

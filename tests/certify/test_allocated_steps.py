@@ -32,7 +32,7 @@ def normal(mu, eps):
     return float(mp.ncdf(mu / 2 - eps / mu) - mp.exp(eps) * mp.ncdf(-mu / 2 - eps / mu))
 
 
-@pytest.mark.parametrize("fine", [slow(0.05), 0.3])
+@pytest.mark.parametrize("fine", [slow(0.05), slow(0.3)])
 def test_the_lattice_of_one_and_two_steps(monkeypatch, fine):
     monkeypatch.setattr(_allocation, "FINE", (fine, fine))
     mu, e = mp.mpf(1), mp.exp(mp.mpf(1) / 2)
@@ -109,7 +109,7 @@ def test_an_interval_of_v_that_is_no_interval_of_sums_gives_no_false_bound(inter
             assert not _allocation._by_sum(way, flint().arb(eps).exp(), near=math.log(known), tilt=3.0).upper() < known
 
 
-@pytest.mark.parametrize("eps", [2.0, slow(6.0)])
+@pytest.mark.parametrize("eps", [slow(2.0), slow(6.0)])
 def test_the_bound_by_a_sum_of_noise_is_close_to_the_stated_one(eps):
     pair = sampling.allocation._SeveralPair(mechanisms.GaussianMechanism(1.5), 7, True, 5)
     stated, later = (pair._forms.sum_bound.log_delta(at, pair._forms.blocks.log_delta(at)) for at in (eps, eps + 0.01))

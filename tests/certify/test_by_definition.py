@@ -298,6 +298,7 @@ def test_clones_of_records_among_dummy_reports(users, fakes, bins, eps):
     assert protocol.log_delta(eps, bound="lower") <= mp.log(exact) <= protocol.log_delta(eps) + 1e-9
 
 
+@pytest.mark.slow
 def test_the_bound_by_fewer_reports_is_certified():
     protocol = shuffle.FlippedReports(300, 2, 2, 0.147, view="records")
     assert float(protocol.certify(3.4, bound="upper").mid()) == pytest.approx(protocol.delta(3.4), rel=1e-9)

@@ -33,6 +33,7 @@ def test_gaussian_noise_of_several_releases_is_that_of_one_with_more_noise(eps, 
     assert each.sigma >= 4 * once.sigma * (1 - 1e-9)
 
 
+@pytest.mark.slow
 def test_releases_whose_delta_at_0_is_limited():
     # The total variation distance of few trials is that of normal noise; that of 25 releases is five times as large.
     once, each = (shuffle.BinomialNoise.calibrate(eps=0.0, delta=9e-4, releases=releases) for releases in (1, 25))

@@ -333,7 +333,7 @@ PROFILES = [
 ]
 
 
-@pytest.mark.parametrize("profile", PROFILES, ids=repr)
+@pytest.mark.parametrize("profile", thinned(PROFILES, 2), ids=repr)
 def test_sides_of_every_profile(profile):
     below, above = profile.tradeoff(), profile.tradeoff(bound="upper")
     low, high = below.beta(GRID), above.beta(GRID)

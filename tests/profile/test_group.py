@@ -218,6 +218,7 @@ def test_clones_have_the_lower_bound_of_randomized_response(users, budget, size)
     assert person.epsilon(1e-6, bound="lower") >= 0.85 * person.epsilon(1e-6)
 
 
+@pytest.mark.slow
 def test_several_releases_are_composed_before_they_are_grouped():
     bits, size = ShuffledBits(100, 0.25), 4
     several = bits.self_compose(3).for_group(size)
@@ -241,6 +242,7 @@ def test_groups_may_be_composed_in_either_order():
     assert "order: the releases are composed" in each.explain(0.5)
 
 
+@pytest.mark.slow
 def test_groups_of_groups_may_be_composed_in_either_order():
     """The group of a composition of groups was twice as large as needed, and two ways to form a group could not be composed."""
     one = KaryResponse(4, 0.3)

@@ -70,7 +70,7 @@ def two_adaptive_steps(sigma, eps, first, second):
     return max(np.maximum(a - math.exp(eps) * b, 0).sum() for a, b in ((p, q), (q, p))) * (y[1] - y[0]) ** 2
 
 
-@pytest.mark.parametrize(("sigma", "eps"), [(8.0, 0.0), (8.0, 0.1), (30.0, 0.02)])
+@pytest.mark.parametrize(("sigma", "eps"), [slow(8.0, 0.0), (8.0, 0.1), slow(30.0, 0.02)])
 @pytest.mark.parametrize("second", thinned([
     lambda y: (1.0, -1.0), lambda y: (math.copysign(1.0, y), -math.copysign(1.0, y)), lambda y: (1.0, 1.0 if y > 0 else -1.0)], 2))
 def test_adaptive_vectors_have_smaller_delta(sigma, eps, second):
@@ -273,6 +273,7 @@ def test_eps_does_not_rise_with_delta():
     assert profile.epsilon(0.001443) <= profile.epsilon(0.001279)
 
 
+@pytest.mark.slow
 def test_upper_renyi_divergences_need_no_lower_bound(monkeypatch):
     monkeypatch.setattr("shufflebounds._engines.excess.excess_law.ExcessLaw.log_phi", None)
     epoch = ShuffledBatches(GaussianMechanism(8.0), batches=5, batch_size=2)

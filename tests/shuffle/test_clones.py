@@ -387,7 +387,7 @@ def test_alike_releases_share_a_transform():
     assert len(first.compose(second)._product.above) == 2
 
 
-@pytest.mark.parametrize(("eps", "local_eps", "releases"), [(2.0, 1.0, 1000), (1.0, 3.0, 100)])
+@pytest.mark.parametrize(("eps", "local_eps", "releases"), [slow(2.0, 1.0, 1000), (1.0, 3.0, 100)])
 def test_the_fewest_users_of_several_releases(eps, local_eps, releases):
     """The tolerance of the eps of one release left 9 of 11,187 users too many, and 2 of 89,890."""
     found = StrongerClones.calibrate(eps=eps, delta=1e-8, local_eps=local_eps, releases=releases)
@@ -399,7 +399,7 @@ def test_the_fewest_users_of_several_releases(eps, local_eps, releases):
 
 
 @pytest.mark.parametrize("mechanism", [Clones, StrongerClones])
-@pytest.mark.parametrize("budget", [15.0, 40.0, 80.0])
+@pytest.mark.parametrize("budget", [slow(15.0), 40.0, slow(80.0)])
 def test_mu_of_large_budgets_by_enumeration(mechanism, budget):
     """For large budgets mu depends on values of 1 - delta far below the rounding error of delta."""
     users, exact = 3, 0.0

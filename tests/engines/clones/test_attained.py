@@ -71,7 +71,7 @@ def largest(tests, eps):
 
 @pytest.mark.parametrize(("budgets", "counts", "place", "least"), [
     ([0.4, 1.0, 2.5], [2, 1, 3], 1, 0.55), slow([0.9, 1.0, 1.1], [5, 4, 2], 2, 0.7), ([0.05, 6.0], [40, 1], 1, 0.7),
-    slow([0.01, 0.3, 2.0], [9, 1, 1], 2, 0.8), ([0.5, 2.0], [3, 2], 0, 0.7),
+    slow([0.01, 0.3, 2.0], [9, 1, 1], 2, 0.8), slow([0.5, 2.0], [3, 2], 0, 0.7),
 ])
 @pytest.mark.parametrize(("make", "law"), [
     (PersonalizedClones.laplace, laplace), (lambda eps, **more: PersonalizedClones.gaussian(1 / np.array(eps), **more), norm),
