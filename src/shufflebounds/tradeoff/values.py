@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.types import ULP, FloatArray, plain, typed_as
+from shufflebounds._base.types import FloatArray, plain, typed_as
 from shufflebounds.tradeoff.representation import Representation
 
 __all__ = ["CurveValues"]
@@ -84,8 +84,7 @@ class CurveValues:
         """
         array = _validate.real_array("alpha", alpha, 0, 1)
         with np.errstate(divide="ignore"):
-            # The logarithm of alpha, a negative number, is moved by its rounding error in the direction of the bound.
-            logs = self._form.log_beta(np.log(array.ravel()) * (1 + self._form.side * 2 * ULP))
+            logs = self._form.log_beta(np.log(array.ravel()))
         value = np.exp(logs)
         if self._form.side:
             # For logarithms near 0, rounding may put the exponential on the wrong side of the exact value, so it is moved by an
