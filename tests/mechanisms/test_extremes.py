@@ -3,6 +3,7 @@
 import math
 import warnings
 
+import mpmath as mp
 import numpy as np
 import pytest
 
@@ -126,3 +127,31 @@ def test_distributions_with_values_whose_squares_overflow():
                      np.append(ordinary.log_b, -math.inf), log_rest=math.log(0.2))
     first, second = (math.exp(x) for x in single_bounds([ordinary, rare], 0.0, 100))
     assert first + 0.99e-10 < second < first + 1.01e-10
+
+
+def two_level(eps0, share, eps):
+    """Return log delta of a two-level randomizer with disjoint lifted sets of the mass `share` under its base distribution."""
+    return mp.log(share * (mp.exp(eps0) - mp.exp(eps)) / (1 + share * mp.expm1(eps0)))
+
+
+@pytest.mark.parametrize(
+    ("eps0", "cap"), [(467.4451177798794, 9.798616388929574e-203), (690.0, 1e-300), (700.0, 1e-300), (30.0, 1e-14)])
+def test_caps_far_smaller_than_their_probability(eps0, cap):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        unit = PrivUnit(3, eps0, cap)
+    with mp.workdps(60):
+        for eps in (0.0, 0.3 * eps0, eps0 * (1 - 1e-3), math.nextafter(eps0, 0)):
+            exact = two_level(mp.mpf(eps0), mp.mpf(cap), mp.mpf(eps))
+            assert unit.log_delta(eps, bound="lower") <= exact <= unit.log_delta(eps)
+
+
+@pytest.mark.parametrize("p", [0.5, 0.8700101551766398, 0.9, 1 - 1e-12, 0.9999999999422643])
+@pytest.mark.parametrize("q", [6.870514432074421e-284, 2.218352208641937e-123, 1e-100, 1e-20])
+def test_unary_encoding_whose_other_bits_are_almost_never_ones(p, q):
+    encoding = UnaryEncoding(2, p, q)
+    with mp.workdps(60):
+        one, other = mp.mpf(p) * (1 - mp.mpf(q)), mp.mpf(q) * (1 - mp.mpf(p))
+        for eps in (0.0, 2e-7, 0.3 * encoding.local_eps, 0.99 * encoding.local_eps):
+            exact = mp.log(one - mp.exp(mp.mpf(eps)) * other)
+            assert encoding.log_delta(eps, bound="lower") <= exact <= encoding.log_delta(eps)

@@ -104,10 +104,12 @@ class TwoLevel(LocalRandomizer):
 
     def _log_masses(self) -> tuple[float, float, float]:
         """Return the log masses of the privacy losses -eps0, 0 and eps0."""
+        # The shares are divided by `one`, because log(one) and the log of gamma e^local_eps may be large and cancel.
         one, both, neither = self._shares()
-        top = math.log(one) + self._log_lifted()
-        same = both + neither * math.exp(-self.local_eps)
-        middle = math.log(same) + self._log_lifted() if same else -math.inf
+        fall = math.exp(-self.local_eps)
+        same = both / one + neither / one * fall
+        top = -math.log1p(same + fall)
+        middle = math.log(same) + top if same else -math.inf
         return top - self.local_eps, middle, top
 
     def _rows_of_labels(self, labels: int) -> InputRows:

@@ -140,6 +140,12 @@ class UnaryEncoding(CountsOfColumns, FrequencyOracle):
         q = self.q
         return Shares(q * (1 - q), q * q, (1 - q) ** 2)
 
+    def _log_masses(self) -> tuple[float, float, float]:
+        # The masses follow from p and q without `local_eps`, whose rounding error would exceed theirs.
+        p, q = self.p, self.q
+        miss, other = math.log1p(-p), math.log1p(-q)
+        return math.log(q) + miss, math.log(p * q + (1 - p) * (1 - q)), math.log(p) + other
+
     def _log_common(self) -> float:
         # The message with a one for every bin is in all lifted sets.
         return (self.bins - 2) * math.log(self.q)
