@@ -192,3 +192,11 @@ def test_the_slope_of_a_rough_curve_near_its_pure_budget_ends_no_search(upper, j
     curve = Curve(gaussian(0.25), rough, pure=4.0)
     eps = crossing(curve, -28.0, upper=upper)
     assert eps == pytest.approx(0.25 * math.sqrt(56), rel=1e-8)
+
+
+@pytest.mark.parametrize("upper", [True, False])
+def test_a_rough_curve_that_is_nearly_flat_at_its_crossing(upper):
+    # The rough curve meets the target at 100, and the step that follows from its slope there ends far beyond `cap`.
+    flat = Curve(lambda eps: -20.0 + 1e-9 - 1e-11 * eps)
+    eps = crossing(Curve(gaussian(20.0), flat), -20.0, upper=upper)
+    assert eps == pytest.approx(20 * math.sqrt(40), rel=4e-13)

@@ -232,11 +232,11 @@ def crossing(curve: Curve, target: float, *, upper: bool, guess: Point = (0.0, 0
     while True:
         if at >= curve.pure if right else at == 0:
             return at
-        there = min(at + step, curve.pure) if right else max(at - step, 0.0)
-        if there > curve.cap:
-            # The crossing lies above `cap`. The upper bound is then `pure`; the lower bound is the last eps that was evaluated, or
-            # inf if `pure` is inf.
+        if right and at >= curve.cap:
+            # The crossing lies above `cap`. The upper bound is then `pure`; the lower bound is `cap`, or inf if `pure` is inf.
             return curve.pure if upper or curve.pure == math.inf else at
+        # Evaluate the curve at `cap` if the step ends beyond it: the slope of a rough curve may be far too small.
+        there = min(at + step, curve.pure, curve.cap) if right else max(at - step, 0.0)
         last, at, value = (at, value), there, excess(there)
         if (value < 0) != right:
             break
