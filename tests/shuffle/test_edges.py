@@ -1,5 +1,6 @@
 """Bounds against exact values for eps within an ulp of the pure budget, and for parameters at the ends of their ranges."""
 
+import itertools
 import math
 
 import mpmath as mp
@@ -8,7 +9,7 @@ import pytest
 
 from shufflebounds import InfeasibleError, shuffle, tradeoff
 from shufflebounds._losses.budget import log_odds
-from shufflebounds.mechanisms import GaussianMechanism
+from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism, GeometricMechanism
 from shufflebounds.profile import DominatingPair
 from shufflebounds.selection import svt_scales
 from shufflebounds.tails import poisson_binom_window
@@ -182,3 +183,49 @@ def test_noise_that_overflows_is_refused():
 def test_arrays_beyond_the_memory_are_refused_with_their_size(call):
     with pytest.raises(InfeasibleError, match=r"would hold .* numbers, .* GB"):
         call()
+
+
+def listed(rows, users, eps):
+    """Return the largest delta of `users` messages over all datasets, by enumeration of the multisets of outputs."""
+    def added(law, row):
+        out = {}
+        for (seen, p), (y, r) in itertools.product(law.items(), row.items()):
+            key = tuple(sorted((*seen, y)))
+            out[key] = out.get(key, 0) + p * r
+        return out
+
+    deltas = []
+    for others in itertools.combinations_with_replacement(rows, users - 1):
+        law = {(): mp.mpf(1)}
+        for row in others:
+            law = added(law, row)
+        for first, second in itertools.permutations([added(law, row) for row in rows], 2):
+            deltas.append(mp.fsum(max(p - mp.exp(eps) * second.get(y, 0), 0) for y, p in first.items()))
+    return max(deltas)
+
+
+@pytest.mark.parametrize(("eps0", "sensitivity", "bound"), [(600.0, 1, 2), (700.0, 2, 3), (372.0, 1, 2), (231.7867, 1, 3)])
+def test_clipped_noise_with_probabilities_that_underflow(eps0, sensitivity, bound):
+    mp.mp.dps = 1000
+    q = mp.exp(-mp.mpf(eps0) / sensitivity)
+    noise = {k: q ** abs(k) * (1 if abs(k) == bound else 1 - q) / (1 + q) for k in range(-bound, bound + 1)}
+    rows = [{x + k: p for k, p in noise.items()} for x in range(sensitivity + 1)]
+    protocol = shuffle.Shuffled(GeometricMechanism(eps0, sensitivity, bound), 2)
+    for eps in (0.0, 0.9 * eps0, 0.999 * eps0, eps0, 1.1 * eps0):
+        encloses(protocol, eps, listed(rows, 2, mp.mpf(eps)))
+    delta = 0.999 * protocol.delta(0.0)
+    assert 0.9 * eps0 / sensitivity < protocol.epsilon(delta, bound="lower") <= protocol.epsilon(delta) < eps0
+
+
+@pytest.mark.parametrize(("sigma", "users"), [(0.07910338744596222, 2), (0.07910338744596222, 3), (0.0792, 100)])
+def test_likelihood_ratios_next_to_the_largest_double(sigma, users):
+    # The largest likelihood ratio is e^719 or e^717.4; the largest double is e^709.8.
+    noise = DiscreteGaussianMechanism(sigma, 3)
+    protocol = shuffle.Shuffled(noise, users)
+    density = {k: mp.exp(-mp.mpf(k) ** 2 / (2 * mp.mpf(sigma) ** 2)) for k in range(-6, 7)}
+    rows = [{x + k: p / sum(density.values()) for k, p in density.items()} for x in (0, 3)]
+    for eps in (0.0, 1.25, 700.0, 720.0, 2158.46):
+        lower, upper = (protocol.log_delta(eps, bound=side) for side in ("lower", "upper"))
+        assert lower <= upper <= noise.log_delta(eps) + 1e-11 * (1 + abs(upper))
+        if users == 2:
+            assert mp.log(listed(rows, 2, mp.mpf(eps))) <= upper

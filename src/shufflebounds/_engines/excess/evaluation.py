@@ -219,10 +219,10 @@ def _both(one: tuple[float, float], other: tuple[float, float], users: float, lo
     """
     both = Interval(max(one[0], other[0]), min(one[1], other[1]))
     if both.lower > both.upper and not float(log_mass.min()) < LOG_TINY:
-        # The masses for an upper bound may add up to more than 1, by a bound of their rounding errors. E S_+ with such masses may
-        # exceed n E X_+, which is a valid upper bound nevertheless. So `lower` is reduced by n times the excess mass before the
-        # comparison.
-        lower = both.lower - users * max(0.0, math.fsum([*np.exp(log_mass).tolist(), -1.0]))
+        # The masses may add up to more than 1 for an upper bound, and to less than 1 for a lower bound, by their rounding errors.
+        # `lower` may be from the mean of S and `upper` from its distribution, and for such masses they do not agree. So `lower` is
+        # reduced by n times the distance of the sum from 1 before the comparison.
+        lower = both.lower - users * abs(math.fsum([*np.exp(log_mass).tolist(), -1.0]))
         both = consistent(IntervalArray(*np.array([[lower], [both.upper]])), "log E S_+ of {!r} users", np.array([users])).alone()
     return both
 

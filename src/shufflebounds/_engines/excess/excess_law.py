@@ -168,6 +168,11 @@ class ExcessLaw:
         return replace(self, log_a=self.log_a + move, log_b=self.log_b - move, log_rest=rest, log_cut=self.log_cut + cut,
                        log_cut_b=self.log_cut_b - cut)
 
+    def revealing(self, log_mass: float) -> ExcessLaw:
+        """Return the distribution with one more cut set: outputs of this log mass under R_0, and of none under R_1."""
+        cuts = np.broadcast_arrays(self.log_cut, self.log_cut_b)
+        return replace(self, log_cut=np.append(cuts[0], log_mass), log_cut_b=np.append(cuts[1], -np.inf))
+
     def thinned(self, share: float) -> ExcessLaw:
         """Return the distribution if every user participates with probability `share` and otherwise sends an empty message.
 
@@ -439,7 +444,10 @@ class ExcessLaw:
         slack = self._slack
         if log_mass.size:
             values = excesses(log_a, log_b, eps)
-            if self._has_light or float(np.abs(values).max()) > HEAVY:
+            if not float(values.max()) < math.inf:
+                # A value above e^709 has a mass below e^-709, which is a subnormal double, so that not even E X_+ is known.
+                lower, upper = -math.inf, math.inf
+            elif self._has_light or float(np.abs(values).max()) > HEAVY:
                 lower, upper, kept = without_negligible(values, log_mass, users, selected, effort)
                 slack = rounding(log_mass[kept], log_a[kept], log_b[kept])
             else:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Any, ClassVar, Self
 
@@ -422,7 +424,15 @@ class GeometricMechanism(AdditiveNoise):
     def _matrix(self) -> FloatArray | None:
         """Return the matrix of clipped noise of few outputs, for the enumeration of all datasets of few users."""
         bound = self.bound
-        return None if bound is None or 2 * bound + self.sensitivity >= COMPARED else self._clipped_rows(bound)
+        if bound is None or 2 * bound + self.sensitivity >= COMPARED:
+            return None
+        rows = self._clipped_rows(bound)
+        return None if self._underflows(rows, bound).any() else rows
+
+    def _underflows(self, rows: FloatArray, bound: int) -> NDArray[np.bool_]:
+        """Return for each output whether its probability for some input is positive but no normal double."""
+        noise = np.arange(rows.shape[1]) - bound - np.arange(len(rows))[:, None]
+        return np.asarray(((np.abs(noise) <= bound) & (rows < sys.float_info.min)).any(axis=0))
 
     def _clipped_laws(self, bound: int) -> tuple[PairLaws, ...]:
         s = self.sensitivity
@@ -432,7 +442,20 @@ class GeometricMechanism(AdditiveNoise):
             raise ValueError(f"bound={bound} with sensitivity={s}: (sensitivity + 1)(2 bound + sensitivity + 1) must be <= 2**22")
         rows = self._clipped_rows(bound)
         # The pair of inputs (j, i) is the mirror image of (s - j, s - i), so pairs with i < j are enough.
-        return matrix_laws(rows, list(combinations(range(s + 1), 2)), symmetric=True)
+        pairs = list(combinations(range(s + 1), 2))
+        lost = self._underflows(rows, bound)
+        if not lost.any():
+            return matrix_laws(rows, pairs, symmetric=True)
+        # Probabilities that underflow have lost digits, or are 0. For the upper bound these outputs reveal the input. For the lower
+        # bounds they are merged with the nearest output whose probabilities are all normal doubles; 1e-14 bounds the relative error
+        # of a sum of probabilities of which some have lost digits.
+        first, last = np.flatnonzero(~lost)[[0, -1]]
+        merged = np.add.reduceat(rows, np.array([0, *range(first + 1, last + 1)]), axis=1)
+        rows[rows < sys.float_info.min] = 0.0
+        cut = math.log(np.count_nonzero(lost) * sys.float_info.min)
+        above, below = matrix_laws(rows, pairs, symmetric=True), matrix_laws(merged, pairs, symmetric=True, error=1e-14)
+        return tuple(PairLaws(pair.inputs, pair.upper.revealing(cut), partial(getattr, other, "lower"), symmetric=True)
+                     for pair, other in zip(above, below))
 
     @property
     def variance(self) -> float:
