@@ -165,7 +165,8 @@ static inline double kernel_poisson_logsf(double k, double mu)
     if (k < TWO_53) return k < 0 ? 0 : kernel_log_gammainc(k + 1, mu);
     /* k + 1 is not representable. The tail is Pr[N = k] times a series in mu/k or, for a long series, Pr[N > k - 1] - Pr[N = k]. */
     pmf = kernel_poisson_logpmf(k, mu);
-    if (mu < 0.99 * k) return pmf + log(mu / k) + log(gamma_series(k, mu));
+    /* mu/k may underflow if mu < 1 */
+    if (mu < 0.99 * k) return pmf + (mu < 1 ? log(mu) - log(k) : log(mu / k)) + log(gamma_series(k, mu));
     value = kernel_log_gammainc(k, mu);
     return value + log1p(-exp(pmf - value));
 }

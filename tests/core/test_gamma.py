@@ -106,7 +106,7 @@ def series(ratio, first=1):
     return total
 
 
-@pytest.mark.parametrize("mu", thinned([1e-300, 1.0, 1e15, 8.9e15, 9.2e15, 9702689792486452.0, 3e16, 1e200], 2))
+@pytest.mark.parametrize("mu", [5e-324, *thinned([1e-300, 1.0, 1e15, 8.9e15, 9.2e15, 9702689792486452.0, 3e16, 1e200], 2)])
 def test_the_largest_count_of_a_poisson_variable(mu):
     # k + 1 = 2**53 + 1 is no double. The tails are Pr[N = k] times a series, above and below k.
     k = 2**53

@@ -57,7 +57,7 @@ def poisson_binom_logpmf(
     mean is k. The characteristic function of the tilted distribution is inverted by the trapezoidal rule. For up to 2000 trials,
     direct convolution is used instead if no probability can underflow.
 
-    The relative error of a probability, however small it is, is at most 1.5e-13 + 1.5 ulp of its logarithm for a single k, and
+    The relative error of a probability, however small it is, is at most 1.5e-13 + 4 ulp of its logarithm for a single k, and
     1e-12 if many k share one transform (measured; tables in ``_core/_lattice.pyx`` and ``_core/_blocks.pyx``).
 
     The run time is O(groups) for a value, or O(groups + sigma log sigma) for a run of 7 sigma consecutive values, where sigma is
