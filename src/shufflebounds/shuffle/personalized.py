@@ -219,6 +219,9 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
         From about 10,000 users on (with 61 categories from 45,000 on), and with more than eight distinct budgets, the budgets of
         the privacy blanket are rounded up to one of 16 values, because its table would be too large.
 
+        One eps took up to 31 s for three distinct budgets, 30,000 users and 1000 categories, and 15 s for four users with Gaussian
+        noise of standard deviation 1/30.
+
         Examples
         --------
         >>> import numpy as np
