@@ -20,7 +20,7 @@ from shufflebounds.profile.profile import PrivacyProfile
 
 __all__ = [
     "OUT", "SHARE", "Goal", "goal_of", "least_count", "least_of_goal", "least_parameter", "meets", "one_of_releases",
-    "parts_of_releases",
+    "parts_of_releases", "rough_parameter",
 ]
 
 Protocol = TypeVar("Protocol", bound=PrivacyProfile)
@@ -59,16 +59,10 @@ def _log_excess(log_delta: float, delta: float) -> float:
     return math.log(-math.log(delta)) - math.log(-log_delta)
 
 
-@quiet()
-@announced("calibrate")
-def least_parameter(
-    build: Callable[[float], PrivacyProfile], low: float, high: float, eps: float, delta: float, rtol: float = 1e-13
-) -> float:
-    """Return a parameter in (0, high] whose profile meets (eps, delta), close to the smallest one.
-
-    0 < delta < 1. The search starts at `low` > 0, and continues below `low` if the profile of `low` meets the target. The profile
-    of `high` must meet the target.
-    """
+def _searched(
+    build: Callable[[float], PrivacyProfile], low: float, high: float, eps: float, delta: float, rtol: float
+) -> tuple[float, Callable[[float], bool]]:
+    """Return the parameter of :func:`least_parameter` as far as delta(eps) is concerned, and whether delta(eps) <= delta holds."""
     @lru_cache(CACHED_ANSWERS)
     def log_delta(value: float) -> float:
         return build(value).log_delta(eps)
@@ -80,7 +74,29 @@ def least_parameter(
         # `probability` gives the value that the method delta(eps) returns.
         return bool(probability(log_delta(value), True) <= delta)
 
-    value = least_real(excess, low, high, enough=enough, rtol=rtol)
+    return least_real(excess, low, high, enough=enough, rtol=rtol), enough
+
+
+@quiet()
+@announced("calibrate")
+def rough_parameter(
+    build: Callable[[float], PrivacyProfile], low: float, high: float, eps: float, delta: float, rtol: float
+) -> float:
+    """Return a parameter close to that of :func:`least_parameter`, without evaluating epsilon(delta): a start for a search."""
+    return _searched(build, low, high, eps, delta, rtol)[0]
+
+
+@quiet()
+@announced("calibrate")
+def least_parameter(
+    build: Callable[[float], PrivacyProfile], low: float, high: float, eps: float, delta: float, rtol: float = 1e-13
+) -> float:
+    """Return a parameter in (0, high] whose profile meets (eps, delta), close to the smallest one.
+
+    0 < delta < 1. The search starts at `low` > 0, and continues below `low` if the profile of `low` meets the target. The profile
+    of `high` must meet the target.
+    """
+    value, enough = _searched(build, low, high, eps, delta, rtol)
     # epsilon(delta) is itself found by a search. If `rtol` is as small as the rounding errors, the parameter is first increased by
     # `rtol`. Rounding then rarely makes epsilon(delta) exceed eps.
     value, step = min(value * (1 + rtol) if rtol < 1e-12 else value, high), rtol

@@ -24,7 +24,7 @@ from shufflebounds._engines.errors.intervals import CountIntervals, Ends, around
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import DominatingPairInfo, Sampling
 from shufflebounds.profile.between import Between
-from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
+from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases, rough_parameter
 from shufflebounds.profile.chain import GroupInfo
 from shufflebounds.profile.profile import KnownPair
 from shufflebounds.shuffle.absent import AbsentUsers
@@ -265,10 +265,10 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
 
         if view == "columns" and whole.bits > 1:
             # The total is a function of the columns, so the lam calibrated for the total is a lower bound of the lam for the
-            # columns.
-            with _validate.quiet():
-                total = cls.calibrate(users=users, bits=bits, eps=eps, delta=delta, colluding=colluding, missing=missing)
-                low = min(total.lam * (1 - 2e-3), high / 2)
+            # columns. A rough value is enough, because only a search starts there, so epsilon(delta) is not evaluated.
+            total = replace(whole, view="total")
+            start = min(-math.expm1(math.log(delta) / 2) / whole.bits, high / 2)
+            low = min(rough_parameter(lambda lam: replace(total, lam=lam), start, high, eps, delta, 5e-4) * (1 - 3e-3), high / 2)
             near = 1.2 * low
             high = near if near < high and meets(build(near), eps, delta) else high
             return replace(whole, lam=least_parameter(build, low, high, eps, delta, 1e-6))
