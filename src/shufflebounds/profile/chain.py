@@ -177,7 +177,12 @@ class Chain(ClosedForms):
         at = np.linspace(0.0, reach, self.points)
         if reach == self.single:
             at = np.unique(np.append(at[:-1], reach * (1 - np.geomspace(0.5, 1e-12, self.points // 2))))
-        log_delta = self.profile._known_side(at, upper=True)
+        sampling = self.profile._described.sampling
+        if sampling.expensive and sampling.curve is not None:
+            # Every split gives a valid bound, so rough values of delta are enough to propose one.
+            log_delta = sampling.curve.hockey_stick(at).upper
+        else:
+            log_delta = self.profile._known_side(at, upper=True)
         seen = log_delta > -math.inf
         return _Samples(at[seen], log_delta[seen], Splits.smooth(at[seen], log_delta[seen], self.counts))
 
