@@ -201,16 +201,19 @@ class LossAtoms:
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
         r"""Return both bounds of the log hockey-stick divergence :math:`\sum_y \max(0, P(y) - e^\varepsilon Q(y))` at each eps."""
+        return IntervalArray(self.log_side(eps, upper=False), self.log_side(eps, upper=True))
+
+    def log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
+        """Return one of the bounds of :meth:`log_delta`."""
         size = float(np.abs(np.stack([self.log_p, self.log_p - self.loss])).max(initial=0.0))
         slack = self.slack + ULP * (16 + 2 * size + self.loss.size)
         order = np.argsort(-eps, kind="stable")
-        sides = []
-        for way, rest in ((-1, self.log_rest), (1, float(np.logaddexp(self.log_rest, self.log_lost)))):
-            out = np.empty_like(eps)
-            out[order] = _tradeoff.log_hockey_stick_of_losses(*self._falling(way), eps[order])
-            value = np.logaddexp(out, rest)
-            sides.append(value + way * np.where(value > -np.inf, slack + ULP * (8 + np.abs(value)), 0.0))
-        return IntervalArray(sides[0], np.where(np.isneginf(sides[1]), -np.inf, np.minimum(sides[1], 0.0)))
+        way, rest = (1, float(np.logaddexp(self.log_rest, self.log_lost))) if upper else (-1, self.log_rest)
+        out = np.empty_like(eps)
+        out[order] = _tradeoff.log_hockey_stick_of_losses(*self._falling(way), eps[order])
+        value = np.logaddexp(out, rest)
+        value += way * np.where(value > -np.inf, slack + ULP * (8 + np.abs(value)), 0.0)
+        return np.where(np.isneginf(value), -np.inf, np.minimum(value, 0.0)) if upper else value
 
     def moved(self, way: int | FloatArray) -> FloatArray:
         """Return the losses, increased by their error bounds if `way` is 1 and decreased by them if `way` is -1."""

@@ -39,14 +39,15 @@ LOG_TAIL = DEEPER * FIRST_TAIL
 
 
 def _upper(sums: FloatArray, target: FloatArray, log_lost: float, error: float, eps: FloatArray) -> FloatArray:
-    """Return an upper bound of log delta of the sum of all bits between the target's two values.
+    """Return upper bounds of log delta of the sum of all bits between the target's two values: rows for (P, Q) and for (Q, P).
 
     `sums` is the distribution of the sum of the other users' bits. The sum of the target's bits has the masses `target` under P and
     the same masses in reversed order under Q.
     """
     with np.errstate(divide="ignore"):
         laws = [np.log(np.convolve(sums, added)) for added in (target, target[::-1])]
-    return LossAtoms.of(*laws, log_lost=log_lost, error=error + ULP * (8 + target.size)).log_delta(eps).upper
+    error += ULP * (8 + target.size)
+    return np.array([LossAtoms.of(*pair, log_lost=log_lost, error=error).log_side(eps, upper=True) for pair in (laws, laws[::-1])])
 
 
 def _flips(bits: int, flip: float) -> FloatArray:
@@ -60,7 +61,7 @@ def _flips(bits: int, flip: float) -> FloatArray:
 
 
 def _of_ones(ones: int, zeros: int, flip: float, target: FloatArray, eps: FloatArray) -> FloatArray:
-    """Return an upper bound of log delta at each eps if `ones` of the other users' bits are 1 and `zeros` are 0."""
+    """Return the rows of `_upper` if `ones` of the other users' bits are 1 and `zeros` are 0."""
     sums = np.convolve(_flips(ones, flip)[::-1], _flips(zeros, flip))
     return _upper(sums, target, math.log(4) + LOG_TAIL + 4 * ULP, COMPUTED_ERROR + 2 * ULP * sums.size, eps)
 
@@ -96,11 +97,12 @@ def blocks_of_ones(bits: int, width: int, flip: float) -> Blocks | None:
     else:
         return None
     middle = [[(bits // 2, bits // 2)]] if bits % 2 == 0 else []
-    runs = lower + middle + [[(bits - last, bits - first) for first, last in block[::-1]] for block in lower[::-1]]
     target = np.exp(_binomial.binom_logpmf(np.arange(width + 1.0), float(width), flip))
 
     def rows(eps: FloatArray) -> FloatArray:
-        values = ([_of_ones(first, bits - last, flip, target, eps) for first, last in block] for block in runs)
-        return np.array([np.max(block, axis=0) for block in values])
+        first, second = np.array([np.max([_of_ones(least, bits - last, flip, target, eps) for least, last in block], axis=0)
+                                  for block in lower + middle]).swapaxes(0, 1)
+        # The pair (P, Q) of the mirror image of a block is the pair (Q, P) of the block.
+        return np.concatenate([first, second[: len(lower)][::-1]])
 
-    return Blocks(rows, len(runs))
+    return Blocks(rows, 2 * len(lower) + len(middle))
