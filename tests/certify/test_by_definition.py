@@ -280,7 +280,7 @@ def test_other_users_with_orthogonal_vectors(dimension, cap, orthogonal):
         assert "right angles" not in protocol.data(0.05)
 
 
-@pytest.mark.parametrize(("users", "fakes", "bins", "eps"), [(20, 3, 21, 0.4), slow(60, 9, 25, 0.8)])
+@pytest.mark.parametrize(("users", "fakes", "bins", "eps"), [(4, 30, 21, 0.4), slow(5, 45, 23, 0.3)])
 def test_clones_of_records_among_dummy_reports(users, fakes, bins, eps):
     flip = mp.mpf(0.2)
     protocol, same = shuffle.FlippedReports(users, fakes, bins, 0.2, view="records"), flip**2 + (1 - flip) ** 2

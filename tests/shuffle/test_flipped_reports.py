@@ -501,6 +501,17 @@ def test_more_reports_than_are_searched_have_no_larger_bound(view, users, fakes,
         assert after.log_delta(eps, bound="lower") <= after.log_delta(eps) <= before
 
 
+@pytest.mark.parametrize(("users", "bins", "flip", "eps"), [
+    (2, 3, 0.25532924911101096, 2.1407765805251975), (10**6, 100, 0.3, 0.01),
+])
+def test_records_of_dummies_in_unknown_bins_reveal_no_more_than_in_known_ones(users, bins, flip, eps):
+    """Delta is convex, so it is at most a mean over the bins; log delta of 10^6 users and dummies was -31, with known bins -49."""
+    alone = FlippedReports(users, 0, bins, flip, view="records").log_delta(eps)
+    for fakes in (1, users):
+        known, unknown = (FlippedReports(users, fakes, bins, flip, view="records", fake=fake) for fake in ("known", "uniform"))
+        assert unknown.log_delta(eps, bound="lower") <= unknown.log_delta(eps) <= known.log_delta(eps) <= alone + 1e-9
+
+
 @pytest.mark.parametrize("view", ["records", "sums"])
 def test_delta_of_fewer_reports_is_an_upper_bound(view, monkeypatch):
     """If fewer reports are searched, the bound is not below delta over all datasets of all reports."""

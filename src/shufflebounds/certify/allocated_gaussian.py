@@ -47,10 +47,9 @@ Witness = tuple[float, float] | None
 
 def _transform(mu: Ball, digits: float, z: Ball) -> Ball:
     """Return lambda(z) of the module docstring for Re z > 0 and Im z >= 0, with an absolute error of about e^-digits."""
-    rate, angle, less = float(mu), float(z.arg()), (-(mu**2) / 2).exp()
-    shift = min(angle / rate, max(float(z.imag) * rate, SHIFT))
-    ends = (math.pi / 2 - angle) / rate + shift, (math.pi / 2 + angle) / rate - shift
-    s, a = arb(shift), arb(0.999 * min(*ends, math.sqrt(2 * digits)))
+    m, angle, less = float(mu), float(z.arg()), (-(mu**2) / 2).exp()
+    shift = min(angle / m, max(float(z.imag) * m, SHIFT))
+    s, a = arb(shift), arb(0.999 * min((math.pi / 2 - angle) / m + shift, (math.pi / 2 + angle) / m - shift, math.sqrt(2 * digits)))
     if not (abs(z.arg() - mu * (s - a)) <= pi() / 2 and abs(z.arg() - mu * (s + a)) <= pi() / 2):
         raise ArithmeticError("the strip is too wide")
 

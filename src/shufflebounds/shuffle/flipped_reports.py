@@ -62,7 +62,7 @@ SEARCHED = 128
 this number. Raised: longer run time. Lowered: less tight bounds."""
 
 _EVERY, _KNOWN = "a search over all datasets", "the sums of two bins whose other reports the analyst may know"
-_FEWER = "a search over all datasets of fewer reports"
+_FEWER, _NAMED = "a search over all datasets of fewer reports", "records of dummies whose bins the analyst may know"
 _LABELS, _SCORES = "weighted labels", "tests by sums of scores of the records"
 """Names of bounds in the lines of `explain`."""
 
@@ -73,8 +73,9 @@ _CLAIMS = {
                      "of the reports in two bins", "the divergence of the sums of the target's two bins in one dataset"),
     ("records", False): ("the smaller of the bounds of shuffled RAPPOR reports of one hash and of one record",
                          "delta of shuffled RAPPOR reports of one hash in one dataset"),
-    ("records", True): ("the smallest of one record, clear reports, weighted labels and a privacy blanket, or the maximum over all "
-                        "datasets of few of the reports in two bins (Zhilyaev's Proposition 5.1 is false for records)",
+    ("records", True): ("the smallest of one record, clear reports, known dummies, weighted labels and a privacy blanket, or the "
+                        "maximum over all datasets of few of the reports in two bins (Zhilyaev's Proposition 5.1 is false for "
+                        "records)",
                         "tests of the records in one dataset"),
 }
 """What the upper and the lower bound rest on, by what the analyst sees and by whether there are dummy reports in unknown bins."""
@@ -197,7 +198,8 @@ class _Reports(IndependentSums):
             low, high = _record_pair.enumerated(self.users - 1, self.fakes, self.flip, eps)
             return {_EVERY: low}, {_EVERY: high}
         below = {"bits of the target's two bins": _record_pair.projected(self.users - 1, self.fakes, self.bins, self.flip, eps)}
-        above = {"a privacy blanket": _record_pair.blanket_bound(self._blanket, self.flip, eps)}
+        above = {"a privacy blanket": _record_pair.blanket_bound(self._blanket, self.flip, eps),
+                 _NAMED: self._named._log_side_at(eps, upper=True)}
         if self.bins == 2:
             fewer = self.fewer(_record_pair.ENUMERATED)
             above[_FEWER] = _record_pair.enumerated(fewer.users - 1, fewer.fakes, self.flip, eps).upper
@@ -206,6 +208,11 @@ class _Reports(IndependentSums):
         if self._labels is not None:
             above[_LABELS] = self._labels.log_delta(eps)
         return below, above
+
+    @cached_property
+    def _named(self) -> FlippedReports:
+        """The protocol whose dummies may have any bins: delta of uniform dummies is at most a mean over their bins."""
+        return FlippedReports(self.users, self.fakes, self.bins, self.flip, view="records", fake="known")
 
     def fewer(self, reports: int) -> FlippedReports:
         """Return the protocol with fewer reports, `reports` in all, of which as many as possible are uniform dummies.
@@ -462,10 +469,11 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
     bounds of eps differ by less than 0.2 % at delta = 1e-6.
 
     **Records, uniform dummies**: for two bins and at most 24 reports, delta over all datasets is computed exactly. Otherwise the
-    upper bound is the smallest of five, with p = 1 - q:
+    upper bound is the smallest of six, with p = 1 - q:
 
     - the local guarantee :math:`(p^2 - e^\varepsilon q^2)_+`;
     - the bound of :class:`ClearReports`;
+    - the bound for ``fake="known"``, because delta of uniform dummies is at most a mean over their bins;
     - for two bins, delta of 24 of the reports, with as many dummies as possible (reports that do not depend on the target are
       post-processing);
     - for up to 1024 bins, a bound by weighted labels (theorem w of docs/theorems/weighted-labels);
