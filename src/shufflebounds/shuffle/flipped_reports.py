@@ -198,8 +198,7 @@ class _Reports(IndependentSums):
             low, high = _record_pair.enumerated(self.users - 1, self.fakes, self.flip, eps)
             return {_EVERY: low}, {_EVERY: high}
         below = {"bits of the target's two bins": _record_pair.projected(self.users - 1, self.fakes, self.bins, self.flip, eps)}
-        above = {"a privacy blanket": _record_pair.blanket_bound(self._blanket, self.flip, eps),
-                 _NAMED: self._named._log_side_at(eps, upper=True)}
+        above = {"a privacy blanket": _record_pair.blanket_bound(self._blanket, self.flip, eps)}
         if self.bins == 2:
             fewer = self.fewer(_record_pair.ENUMERATED)
             above[_FEWER] = _record_pair.enumerated(fewer.users - 1, fewer.fakes, self.flip, eps).upper
@@ -207,6 +206,9 @@ class _Reports(IndependentSums):
             below[_SCORES] = float(self._tested.log_delta(np.array([eps])).lower[0])
         if self._labels is not None:
             above[_LABELS] = self._labels.log_delta(eps)
+        # For fewer reports this is a search over datasets, which takes too long for the many eps of a curve.
+        if self._others > SEARCHED:
+            above[_NAMED] = self._named._log_side_at(eps, upper=True)
         return below, above
 
     @cached_property
@@ -473,7 +475,7 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
 
     - the local guarantee :math:`(p^2 - e^\varepsilon q^2)_+`;
     - the bound of :class:`ClearReports`;
-    - the bound for ``fake="known"``, because delta of uniform dummies is at most a mean over their bins;
+    - for more than 129 reports the bound for ``fake="known"``, because delta of uniform dummies is at most a mean over their bins;
     - for two bins, delta of 24 of the reports, with as many dummies as possible (reports that do not depend on the target are
       post-processing);
     - for up to 1024 bins, a bound by weighted labels (theorem w of docs/theorems/weighted-labels);
