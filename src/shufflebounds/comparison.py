@@ -327,7 +327,7 @@ def _of_both(calibrate: Calibration, releases: int, devices: int, eps: float, de
         reached = one.epsilon(delta) if releases == devices == 1 else 0.0
         if reached <= eps:
             return one
-        # Where delta hardly depends on eps, epsilon(delta) may be many times eps.
+        # Where delta is almost constant in eps, epsilon(delta) may be many times eps.
         goal *= 1 - min(2 * (reached / eps - 1), 0.1)
 
 

@@ -590,8 +590,8 @@ class DominatingPairInfo:
             atoms = _enclosed(*placed, upper=upper)
         else:
             knots = grid(anchor, step, self._index(anchor, step, log_tail))
-            # The divergences of (P, Q) and (Q, P) join at the first knot at or above 0. If all losses are far below a step, this
-            # must be the knot in their middle, although rounding may have moved it slightly below 0.
+            # The divergences of (P, Q) and (Q, P) join at the first knot at or above 0. If all losses are far smaller than a step,
+            # this must be the knot at 0, which rounding may have moved to a negative number.
             knots[np.abs(knots) <= 64 * ULP * step] = 0.0
             atoms = (connect_the_dots if upper else supporting_lines)(knots, *self.hockey_sticks)
         return atoms.law(anchor, step, upper=upper)

@@ -133,8 +133,9 @@ def _(protocol: Any) -> Bounds:
     # Records without uniform dummies are RAPPOR reports; 2 flip is exact in floating point.
     total, rappor = protocol.users + protocol.fakes, getattr(protocol._closed, "rappor", None)
     if protocol._uniform and protocol.view == "records" and (total > 200 or protocol.bins > 20):
-        # Delta of fewer reports is an upper bound, because reports that do not depend on the target are post-processing, and delta
-        # of known dummies, because that of uniform ones is at most a mean over their bins.
+        # Delta of fewer reports is an upper bound, because reports that do not depend on the target are post-processing; any number
+        # is valid, and that of the numerical bound is 24. Delta of known dummies is an upper bound, because that of uniform ones is
+        # at most a mean over their bins.
         few = [protocol.clear, *([protocol._closed.fewer(24)] if protocol.bins == 2 and protocol.flip > 0 else [])]
         known = bounds_of(replace(protocol, fake="known"))
         return lambda eps, upper: [*map(hockey_stick_of, few), Answer(30 * total, partial(_clones, protocol)), *known(eps, True)

@@ -106,8 +106,8 @@ def least_parameter(
         if reached <= eps and enough(value):
             break
         # epsilon(delta) may exceed eps by the tolerance of its search. If the excess is small, epsilon(delta) is about proportional
-        # to 1/sqrt(parameter), and the parameter is increased by twice the relative excess. If delta hardly depends on eps, as
-        # where delta is the probability that no bit is flipped, epsilon(delta) may be many times eps.
+        # to 1/sqrt(parameter), and the parameter is increased by twice the relative excess. If delta is almost constant in eps,
+        # as where delta is the probability that no bit is flipped, epsilon(delta) may be many times eps.
         above = 2.0 * (reached / eps - 1) if 0 < eps < reached else 0.0
         missed, value = value, min(value * (1 + (max(step, above) if above < PROPORTIONAL else step)), high)
         step *= 8

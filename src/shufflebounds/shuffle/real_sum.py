@@ -263,16 +263,15 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
         def build(lam: float) -> RealSum:
             return replace(whole, lam=lam)
 
+        low = min(-math.expm1(math.log(delta) / 2) / whole.bits, high / 2)
         if view == "columns" and whole.bits > 1:
             # The total is a function of the columns, so the lam calibrated for the total is a lower bound of the lam for the
             # columns. A rough value is enough, because only a search starts there, so epsilon(delta) is not evaluated.
             total = replace(whole, view="total")
-            start = min(-math.expm1(math.log(delta) / 2) / whole.bits, high / 2)
-            low = min(rough_parameter(lambda lam: replace(total, lam=lam), start, high, eps, delta, 5e-4) * (1 - 3e-3), high / 2)
+            low = min(rough_parameter(lambda lam: replace(total, lam=lam), low, high, eps, delta, 5e-4) * (1 - 3e-3), high / 2)
             near = 1.2 * low
             high = near if near < high and meets(build(near), eps, delta) else high
             return replace(whole, lam=least_parameter(build, low, high, eps, delta, 1e-6))
-        low = min(-math.expm1(math.log(delta) / 2) / whole.bits, high / 2)
         return replace(whole, lam=least_parameter(build, low, high, eps, delta))
 
     def encode(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
