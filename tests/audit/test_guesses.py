@@ -15,7 +15,7 @@ from shufflebounds.audit.refuted import rounded_up
 from shufflebounds.mechanisms import GaussianMechanism, RandomizedResponse
 from shufflebounds.profile import DominatingPair
 from shufflebounds.shuffle import ShuffledBits
-from tests.strategies import thinned
+from tests.strategies import slow, thinned
 
 EPS = [  # right, guesses, canaries, delta, eps
     (75, 100, 100, 1e-4, 0.7015179364), (75, 100, 1000, 1e-4, 0.6951260176), (75, 100, 100, 0.0, 0.7022139309),
@@ -167,7 +167,7 @@ def test_tiny_delta_and_p_values_of_very_many_guesses(wrong):
     assert math.isclose(found.epsilon(), math.log(guesses / mean - 1), rel_tol=1e-9)
 
 
-@pytest.mark.parametrize("wrong", [0, 3, 400, 900])
+@pytest.mark.parametrize("wrong", [0, 3, 400, slow(900)])
 def test_the_ratio_of_a_tail_and_its_last_term(wrong):
     guesses, log_delta = 2000, -9.0
     for eps in (0.0, 0.2, 1.0, 4.0):
@@ -208,6 +208,7 @@ def test_subnormal_p_values_are_rounded_up(right):
         assert exact <= mp.mpf(audit.one_run(right, right).p_value(Tradeoff.approximate(0.01, 0.0)))
 
 
+@pytest.mark.slow
 def test_p_values_that_are_small_differences_of_large_logarithms_are_rounded_up():
     """Against mpmath: beta, 1 - beta and the probability of exactly v right guesses by sums of 60 digits."""
     right, guesses, eps, log_delta = 1600, 4000, 1e-3, -4.0

@@ -92,6 +92,7 @@ def test_every_protocol_is_audited():
     assert simulated - {"Shuffled"} <= audited
 
 
+@pytest.mark.slow
 def test_relations_scores_and_thresholds():
     noise = mechanisms.LaplaceMechanism(1.0)
     found = audit.program(lambda values, rng: noise.randomize(sum(values), rng), noise, [1, 0], [1, 0, 1], runs=200, rng=1)
@@ -113,6 +114,7 @@ def test_an_ordered_pair_is_that_of_data_and_neighbour():
     assert found.p_value(pair.reverse()) < 1e-9
 
 
+@pytest.mark.slow
 def test_outputs_that_no_user_sends_do_not_count():
     matrix = mechanisms.FiniteRandomizer([[0.5, 0.5, 0.0], [0.25, 0.75, 0.0], [0.0, 0.0, 1.0]])
     protocol = shuffle.Shuffled(matrix, 4)

@@ -64,6 +64,7 @@ def test_error_probabilities_near_both_ends_of_their_range(log_alpha):
     assert audit.scores([1.0], [0.0], log_alpha=log_alpha).epsilon() >= 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("confidence", thinned([0.95, 0.01, 0.5], 3))
 def test_a_product_refutes_its_largest_eps_and_mu_by_their_p_values(confidence):
     for counts in ((15, 15, 0, 3), (19, 19, 0, 22), (16, 52, 0, 23), (41, 49, 12, 60)):
@@ -118,6 +119,7 @@ def test_null_scores():
     assert refuted + ranks <= 18
 
 
+@pytest.mark.slow
 def test_scores_are_hits_at_every_threshold():
     rng = np.random.default_rng(8)
     inside, outside = rng.normal(size=60) + 2, rng.normal(size=80)

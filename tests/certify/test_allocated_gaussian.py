@@ -38,7 +38,8 @@ def precision():
     flint().ctx.prec = before
 
 
-@pytest.mark.parametrize(("sigma", "eps"), [pytest.param(30.0, 0.05, marks=pytest.mark.slow), (1e4, 1e-4)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("sigma", "eps"), [(30.0, 0.05), (1e4, 1e-4)])
 def test_much_noise(sigma, eps):
     flint().ctx.prec = 200
     for steps, removed in ((1, True), (2, False)):
@@ -49,6 +50,7 @@ def test_much_noise(sigma, eps):
         assert radius < value * 1e-8
 
 
+@pytest.mark.slow
 def test_too_many_terms_are_refused_at_once():
     with pytest.raises(InfeasibleError, match="more than 8192 terms"):
         sampling.AllocationPair(mechanisms.GaussianMechanism(0.5), 10).certify(7.7, bound="upper")

@@ -54,7 +54,8 @@ def test_the_lattice_of_one_and_two_steps(monkeypatch, fine):
         assert one(flint().arb(c + 0.2)).lower() <= around.upper()
 
 
-@pytest.mark.parametrize("removed", [slow(True), False])
+@pytest.mark.slow
+@pytest.mark.parametrize("removed", [True, False])
 def test_tests_of_two_steps_are_at_most_the_exact_value(removed):
     # If both steps use the record, the pair is that of normal noise with mu = sqrt(2).
     pair, eps = sampling.allocation._SeveralPair(mechanisms.GaussianMechanism(1.0), 2, removed, 2), 0.7
@@ -65,6 +66,7 @@ def test_tests_of_two_steps_are_at_most_the_exact_value(removed):
     assert float(best.lower()) > 0.95 * normal(mp.sqrt(2), eps)
 
 
+@pytest.mark.slow
 def test_tests_of_one_step_of_two():
     pair, eps = sampling.AllocationPair(mechanisms.GaussianMechanism(1.0), 2), 0.3
     pair.__dict__["chosen"] = 1
@@ -126,6 +128,7 @@ def test_tests_of_other_steps(mechanism, steps, eps):
     assert lower - _allocation.TOLERANCE <= float(profile.certify(eps, bound="lower").lower().log()) <= upper
 
 
+@pytest.mark.slow
 def test_delta_is_0_at_the_sum_of_the_pure_budgets():
     profile = sampling.RandomAllocation(mechanisms.LaplaceMechanism(2.0), 40, 4)
     ball = profile.certify(2.0, bound="upper")
@@ -140,7 +143,8 @@ def test_every_step_is_a_composition():
     assert float(lower.lower()) <= known <= float(upper.upper()) <= known * math.exp(_allocation.TOLERANCE)
 
 
-@pytest.mark.parametrize("noise", [slow(mechanisms.GaussianMechanism(2.0)), mechanisms.LaplaceMechanism(2.0)], ids=repr)
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [mechanisms.GaussianMechanism(2.0), mechanisms.LaplaceMechanism(2.0)], ids=repr)
 def test_two_epochs_of_several_steps_are_not_those_of_one_step(noise):
     both = sampling.RandomAllocation(noise, 20, 5).self_compose(2)
     with pytest.raises(TypeError, match="no certified digits"):

@@ -175,6 +175,7 @@ def test_a_pair_in_one_order():
             assert -1e-4 <= way * (float(ball) / value - 1) <= 0.021
 
 
+@pytest.mark.slow
 def test_sampled_noise_has_both_directions():
     profile = mechanisms.LaplaceMechanism(1.0).subsampled(0.1).self_compose(10)
     eps = profile.epsilon(1e-6)

@@ -110,7 +110,8 @@ def test_capped_values_bound_the_sum_from_both_sides(monkeypatch, terms):
         assert a <= 0 or a * a / (square + a * a) <= less
 
 
-@pytest.mark.parametrize(("sigma", "eps"), [slow(0.7, 2.0), slow(1.0, 0.5), (3.0, 0.1)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("sigma", "eps"), [(0.7, 2.0), (1.0, 0.5), (3.0, 0.1)])
 def test_two_batches_against_one_integral(sigma, eps):
     exact, profile = batches.exact(eps, sigma, 2, 1), ShuffledBatches(GaussianMechanism(sigma), 2)
     lower, upper = (profile.certify(eps, bound=bound) for bound in ("lower", "upper"))

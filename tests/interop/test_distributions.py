@@ -206,6 +206,7 @@ def test_many_eps_at_once_give_the_sum_at_each(name):
             assert (upper[held] - lower[held] <= 1e-9).all()
 
 
+@pytest.mark.slow
 def test_reverse_of_an_import_whose_second_masses_exceed_one():
     # Pessimistic rounding of losses of both signs: the masses of the second distribution sum to more than 1.
     (pair,) = interop.from_dp_accounting(pld_module.from_gaussian_mechanism(1.0)).pairs()
@@ -335,6 +336,7 @@ def test_curves_of_a_direction_have_the_deltas_of_both_orders(name):
             assert (curve.inverse().delta(eps) >= one.delta(eps, bound="lower") - 1e-12).all()
 
 
+@pytest.mark.slow
 def test_a_sampled_import_has_one_curve_for_both_directions():
     eps, alpha = np.array([0.0, 0.01, 0.1, 0.5]), np.linspace(0, 1, 41)
     for name in ("gaussian", "sampled, rounded down"):

@@ -103,6 +103,7 @@ def test_no_value_beyond_the_largest():
             assert value == pytest.approx(-40.0, abs=1e-12) if discount else value == -math.inf
 
 
+@pytest.mark.slow
 def test_many_numbers_share_transforms_although_their_errors_are_large():
     # The error of 4e10 numbers is above 1e-6 of every value, and a closer transform would not reduce it.
     one = TiltedSum([Summand(np.log([0.5, 0.5]), np.array([0.0, 1.0]), 4 * 10**10)], 0.0, 1e-5, discount=1.0, near=1.5, served=1.0,

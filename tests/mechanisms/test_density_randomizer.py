@@ -137,8 +137,9 @@ def test_rows_bound_every_convex_function(randomizer):
         assert np.abs(c @ rows).sum() + np.abs(c) @ revealed - np.abs(c @ below).sum() < 0.02
 
 
-@pytest.mark.parametrize("users", [2, slow(3)])
-@pytest.mark.parametrize("eps", [slow(0.0), 0.4])
+@pytest.mark.slow
+@pytest.mark.parametrize("users", [2, 3])
+@pytest.mark.parametrize("eps", [0.0, 0.4])
 def test_few_shuffled_users_exactly(users, eps):
     # `exact` is the largest delta over all inputs of the other users and both orders, by quadrature over each output.
     p = [lambda y: 1.5 - y, lambda y: 0.5 + y]
@@ -265,7 +266,8 @@ def mixture(weights, sigma):
                              sf=mixed(stats.norm.sf), limits=((0.0, math.log(weights[0])), None))
 
 
-@pytest.mark.parametrize("eps", [slow(0.3), slow(0.41), 0.43, slow(0.45), slow(0.46)])
+@pytest.mark.slow
+@pytest.mark.parametrize("eps", [0.3, 0.41, 0.43, 0.45, 0.46])
 def test_a_crossing_far_out_in_a_cell_in_which_both_densities_underflow(eps):
     # ln(p_0/p_1) falls from ln(1/0.63) = 0.462 at -inf. It crosses eps at -65 for eps = 0.3 and at -395 for eps = 0.46; below -306
     # both densities are 0 in doubles.

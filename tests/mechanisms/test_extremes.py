@@ -112,6 +112,7 @@ def test_a_pair_that_is_the_largest_beyond_the_largest_exponential():
     assert FiniteRandomizer(rows).delta(705.0) == pytest.approx(0.2, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_likelihood_ratios_whose_squares_overflow():
     rows = np.full((4, 6), 1 / 6)
     rows[0], rows[1], rows[2] = [0.9, 0, 0, 0, 0, 0.1], [1e-305, 0.5, 0.5, 0, 0, 0], [0.1, 0, 0, 0.2, 0.7, 0]

@@ -139,6 +139,7 @@ def test_an_order_that_is_smaller_alone_counts_beside_the_other():
     assert OneOrder().self_compose(2).delta(math.log(1.9), bound="lower") >= (0.04 - 1.9 * 0.01) * (1 - 1e-3)
 
 
+@pytest.mark.slow
 def test_it_answers_everything(protocol):
     profile = protocol.calibrate(eps=0.7, delta=1e-5)
     assert profile.delta(0.7) <= 1e-5

@@ -234,6 +234,7 @@ def test_several_releases_are_composed_before_they_are_grouped():
 SAMPLES = GaussianMechanism(1.0).subsampled(0.05), 10
 
 
+@pytest.mark.slow
 def test_groups_may_be_composed_in_either_order():
     """delta was .0515 if the groups were composed, and .0406 if the releases were."""
     (one, times), size = SAMPLES, 2
@@ -252,6 +253,7 @@ def test_groups_of_groups_may_be_composed_in_either_order():
     assert mixed.delta(5.0, bound="lower") <= mixed.delta(5.0) < 1
 
 
+@pytest.mark.slow
 def test_lower_bounds_of_groups_in_either_order():
     """One record alone has a positive delta at every eps below the sum of the budgets; the answer was 2e-16."""
     one, size, times = KaryResponse(4, 0.3), 2, 3
@@ -374,8 +376,9 @@ def largest_of_sums(values, users, size, eps):
     return best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("users", "size", "bins", "flip"), [
-    (4, 2, 2, 0.2), slow(4, 2, 3, 0.3), slow(5, 3, 2, 0.1), slow(3, 3, 3, 0.25),
+    (4, 2, 2, 0.2), (4, 2, 3, 0.3), (5, 3, 2, 0.1), (3, 3, 3, 0.25),
 ])
 def test_sums_of_bins_and_columns_of_numbers(users, size, bins, flip):
     """The lower bounds are attained by messages that all move alike; those of one record were three times smaller in eps."""

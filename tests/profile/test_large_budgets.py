@@ -75,7 +75,8 @@ def test_delta_and_eps(budget, releases):
         assert high - low <= 2e-7 * total + 1e-5
 
 
-@pytest.mark.parametrize(("budget", "releases"), [slow(1e3, 3), *CASES[::2]])
+@pytest.mark.slow
+@pytest.mark.parametrize(("budget", "releases"), [(1e3, 3), *CASES[::2]])
 def test_tail_of_the_loss_curve_and_divergences(budget, releases):
     noise = LaplaceMechanism(1 / budget)
     many, exact = noise.self_compose(releases), Exact(noise, releases)

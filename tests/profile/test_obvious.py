@@ -79,6 +79,7 @@ def test_shuffled_responses(budget, users, categories):
     holds(profile, below(budget), event)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", thinned([1, 2, 10], 3))
 def test_the_same_event_every_time(times):
     e, q = mp.mpf("0.25"), mp.mpf("0.125")

@@ -75,6 +75,7 @@ def test_both_bounds_enclose_the_sum_over_all_outcomes(noise, eps):
         assert upper - lower < 1e-8
 
 
+@pytest.mark.slow
 def test_compositions_are_tight_and_enclose_a_product():
     noise = PolyaNoise(2.0, 0.6)
     many = noise.self_compose(30)

@@ -123,6 +123,7 @@ def test_too_many_users_for_a_sum_are_refused():
         published.koskela2023_clones(10**6, 1.0, 1e-8)
 
 
+@pytest.mark.slow
 def test_arrays_give_the_numbers_of_single_calls():
     for bound in published.amplification_bounds():
         users, deltas = np.array([2000, 4000]), np.array([[1e-4], [1e-6]])

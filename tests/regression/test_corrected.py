@@ -290,6 +290,7 @@ def test_calibrated_bits_meet_delta_for_every_dataset_and_not_by_far(row):
     assert (1 - 1e-3) * delta <= worst <= delta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", asked("gaussian", "rdp"), ids=of)
 def test_renyi_divergence_of_gaussian_users_is_that_of_a_count(row):
     """The lower bound is at most the divergence of the best count: of the messages in any interval, for the least noisy target."""

@@ -18,7 +18,7 @@ from tests.strategies import slow
 
 GAUSSIAN = mechanisms.GaussianMechanism(1.0)
 BITS = mechanisms.KaryResponse(3, 1.0)
-SLOW = {"sampling.ShuffledBatches", "profile.Group"}
+SLOW = {"sampling.ShuffledBatches", "profile.Group", "shuffle.FlippedReports"}
 
 
 @pytest.mark.parametrize("name", [slow(name) if name in SLOW else name for name in EXAMPLES])
@@ -182,6 +182,7 @@ def test_the_command_prints_and_writes_every_form(capsys, tmp_path):
     assert run(capsys, "--out", str(tmp_path / "no" / "page.md"))[0] == 1
 
 
+@pytest.mark.slow
 def test_the_statement_names_what_the_analyst_sees_and_no_other_view():
     for view, seen, other in (("sums", "sums of the flipped bits", "records"), ("records", "shuffled records", "sums")):
         text = str(shuffle.FlippedReports(100, 0, 2, 0.1, view=view).statement(delta=1e-6).sentences[1])

@@ -83,7 +83,7 @@ def test_a_protocol_is_refused_by_random_allocation():
 
 @pytest.mark.parametrize(
     "protocol",
-    [StrongerClones(9, 1.0), ClearReports(40, 30), GeometricDummies(3, 40, 0.5, 0.75), slow(ShuffledHistogram(9, 3, 0.25))],
+    [StrongerClones(9, 1.0), slow(ClearReports(40, 30)), GeometricDummies(3, 40, 0.5, 0.75), slow(ShuffledHistogram(9, 3, 0.25))],
     ids=lambda profile: type(profile).__name__,
 )
 def test_releases_on_batches_of_a_protocol_private_under_replacement(protocol):

@@ -46,7 +46,7 @@ PROTOCOLS = {
 }
 
 
-@pytest.mark.parametrize("name", [slow(name) if name in ("columns", "records") else name for name in PROTOCOLS])
+@pytest.mark.parametrize("name", [slow(name) if name in ("columns", "records", "k-ary") else name for name in PROTOCOLS])
 def test_the_guarantee_is_that_of_the_remaining_users(name):
     one, fewer = PROTOCOLS[name](27, **ABSENT), PROTOCOLS[name](20)
     for bound in ("lower", "upper"):
@@ -107,6 +107,7 @@ def test_personalized_clones_lose_the_largest_rates():
         PersonalizedClones(0.2, [0.3, 0.1], missing=3)
 
 
+@pytest.mark.slow
 def test_calibrations():
     target = {"eps": 1.0, "delta": 1e-6, **ABSENT}
     for calibrated, again in (

@@ -387,7 +387,8 @@ def test_alike_releases_share_a_transform():
     assert len(first.compose(second)._product.above) == 2
 
 
-@pytest.mark.parametrize(("eps", "local_eps", "releases"), [slow(2.0, 1.0, 1000), (1.0, 3.0, 100)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("eps", "local_eps", "releases"), [(2.0, 1.0, 1000), (1.0, 3.0, 100)])
 def test_the_fewest_users_of_several_releases(eps, local_eps, releases):
     """The tolerance of the eps of one release left 9 of 11,187 users too many, and 2 of 89,890."""
     found = StrongerClones.calibrate(eps=eps, delta=1e-8, local_eps=local_eps, releases=releases)

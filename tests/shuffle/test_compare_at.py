@@ -10,6 +10,7 @@ from shufflebounds import __version__, comparison, shuffle
 from shufflebounds.cli.command import main
 from shufflebounds.mechanisms import KaryResponse, LocalHashing
 from shufflebounds.shuffle import Shuffled
+from tests.strategies import slow
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,7 @@ def test_rows_meet_the_target_and_are_sorted(table):
     assert table.records()[0]["name"] == table.rows[0].name
 
 
-@pytest.mark.parametrize(("kind", "bins", "users", "eps"), [(KaryResponse, 2, 400, 0.5), (LocalHashing, 50, 10**4, 0.05)])
+@pytest.mark.parametrize(("kind", "bins", "users", "eps"), [(KaryResponse, 2, 400, 0.5), slow(LocalHashing, 50, 10**4, 0.05)])
 def test_oracles_run_at_the_budget_of_the_bound_over_all_datasets(kind, bins, users, eps):
     protocol = comparison.calibrated_oracle(kind, users=users, bins=bins, eps=eps, delta=1e-6)
     assert 0.99 * 1e-6 < protocol.delta(eps) <= 1e-6 * (1 + 1e-9)

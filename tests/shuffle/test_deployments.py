@@ -118,6 +118,7 @@ def test_bad_choices():
         shuffle.clones_log_deltas(10, 1.0, -1.0)
 
 
+@pytest.mark.slow
 def test_another_thread_makes_progress():
     seen, stop = [0], threading.Event()
 

@@ -146,6 +146,7 @@ def test_eps_of_heavy_tails_in_an_array():
     assert kind.shuffled(10**4).delta(eps) <= 1e-8
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(st.lists(st.floats(0.05, 1), min_size=9, max_size=9), st.integers(2000, 10**9), DELTA)
 def test_the_largest_of_several_pairs_is_found(weights, users, delta):

@@ -501,7 +501,7 @@ def test_more_reports_than_are_searched_have_no_larger_bound(view, users, fakes,
         assert after.log_delta(eps, bound="lower") <= after.log_delta(eps) <= before
 
 
-@pytest.mark.parametrize(("users", "bins", "flip", "eps"), [(200, 3, 0.3, 0.8), (10**6, 100, 0.3, 0.01)])
+@pytest.mark.parametrize(("users", "bins", "flip", "eps"), [(200, 3, 0.3, 0.8), slow(10**6, 100, 0.3, 0.01)])
 def test_records_of_dummies_in_unknown_bins_reveal_no_more_than_in_known_ones(users, bins, flip, eps):
     """Delta is convex, so it is at most a mean over the bins; log delta of 10^6 users and dummies was -31, with known bins -49."""
     for fakes in (1, users):

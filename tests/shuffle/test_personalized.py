@@ -23,7 +23,7 @@ from shufflebounds._engines.clones.law import CloneLaw
 from shufflebounds.mechanisms import GaussianMechanism, KaryResponse
 from shufflebounds.shuffle import PersonalizedBits, PersonalizedClones, Shuffled
 from shufflebounds.tails import poisson_binom_window
-from tests.strategies import slow, thinned
+from tests.strategies import thinned
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "clones-and-personalised.json").read_text())
 
@@ -216,7 +216,8 @@ def test_the_blanket_with_rounded_budgets_is_used_for_many_users(target):
     assert profile.epsilon(1e-8, bound="lower") <= profile.epsilon(1e-8) <= 1.02 * profile.epsilon(1e-8, bound="lower")
 
 
-@pytest.mark.parametrize("name", [slow("gaussian"), "laplace"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gaussian", "laplace"])
 def test_mu_of_every_user_is_at_least_that_of_single_users(name):
     scales = np.linspace(0.3, 1.2, 12)
     values = 1 / scales if name == "gaussian" else scales

@@ -13,7 +13,7 @@ from shufflebounds.mechanisms import KaryResponse
 from shufflebounds.shuffle import PersonalizedBits, PersonalizedClones, ShuffledBits
 from tests.oracles import logarithm, rational
 from tests.shuffle.test_shuffled_bits import both_directions
-from tests.strategies import slow, thinned
+from tests.strategies import thinned
 
 
 def flips(budgets):
@@ -223,7 +223,8 @@ def test_budgets_of_minus_zero_equal_those_of_zero():
     assert PersonalizedClones(0.2, [-0.0, 0.1]) == PersonalizedClones(0.2, [0.0, 0.1])
 
 
-@pytest.mark.parametrize(("bits", "target"), [slow(None, None), slow(None, 1), ([0, 1, 0, 1], None), slow([0, 1, 0, 1], 3)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("bits", "target"), [(None, None), (None, 1), ([0, 1, 0, 1], None), ([0, 1, 0, 1], 3)])
 def test_counts_stand_for_users_with_the_same_budget_and_bit(bits, target):
     budgets, counts = [0.5, 0.5, 1.2, 2.0], [3, 1, 30, 2]
     several = PersonalizedBits(budgets, bits=bits, target=target, counts=counts)
@@ -257,10 +258,11 @@ def test_counts_of_many_users():
         PersonalizedBits([0.5, 1.0], counts=[5, 2], target=0).ascend(0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("budgets", "counts", "bits", "eps"), [
-    slow([694.3401079441578, 0.94926059160092], [5, 117], [1, 1], 694.1102276156105),
+    ([694.3401079441578, 0.94926059160092], [5, 117], [1, 1], 694.1102276156105),
     ([673.0, 0.0625, 1.25, 654.0], [1, 40, 132, 2], [0, 1, 0, 0], 672.5),
-    slow([691.9105014697232, 2.394230886529107, 52.803682752271264, 41.8618758746604], [1, 198, 65, 1], [1, 1, 0, 1],
+    ([691.9105014697232, 2.394230886529107, 52.803682752271264, 41.8618758746604], [1, 198, 65, 1], [1, 1, 0, 1],
          691.718060440016),
 ])
 def test_budgets_whose_flips_are_rarer_than_the_least_of_the_others(budgets, counts, bits, eps):

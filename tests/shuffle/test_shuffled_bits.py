@@ -450,6 +450,7 @@ def test_tails_with_dummy_zeros(users, fakes):
         assert protocol.loss_tail(eps) == pytest.approx(exact, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("users", "flip", "eps"), thinned([
     (1500, 0.01, 0.7), (1500, 0.01, 2.5), (1300, 0.2, 0.15), (1300, 0.2, 0.3),
 ], 2))

@@ -125,6 +125,7 @@ def test_calibration_meets_the_target(users, eps, delta):
         assert protocol.delta(0.999 * eps) > delta * 0.5
 
 
+@pytest.mark.slow
 def test_protocol_on_data():
     protocol = ZeroSum(500, 0.04)
     rng = np.random.default_rng(3)

@@ -54,6 +54,7 @@ def test_nowhere_above_the_lines(raw):
             assert f.beta(x) == pytest.approx(exact, abs=1e-13 + 1e-14 / max(gap, 1e-9))
 
 
+@pytest.mark.slow
 @given(lines)
 def test_upper_curve_is_nowhere_below_the_lines_and_close_to_them(raw):
     eps, delta, reverse = (np.array(column) for column in zip(*sorted(raw)))

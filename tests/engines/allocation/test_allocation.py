@@ -64,8 +64,9 @@ def test_two_steps_against_quadrature(sigma, eps):
     encloses(second, eps, float(add), 1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sigma", "depth"), [
-    (8.0, 13), slow(12.0, 13), slow(12.0, 22), slow(40.0, 17), slow(1e4, 13), (1e4, 22),
+    (8.0, 13), (12.0, 13), (12.0, 22), (40.0, 17), (1e4, 13), (1e4, 22),
 ])
 def test_two_steps_at_a_tiny_delta(sigma, depth):
     """An earlier version counted ratios of a mass of e^-75 as infinite at every scale."""
@@ -130,7 +131,7 @@ def test_many_steps_of_noise_of_any_scale(sigma, removed):
 
 @pytest.mark.parametrize("scale", [4e9, slow(1e12)])
 @pytest.mark.parametrize("noise", [GaussianMechanism, LaplaceMechanism])
-@pytest.mark.parametrize("chosen", [1, 2])
+@pytest.mark.parametrize("chosen", [slow(1), 2])
 def test_releases_of_noise_of_a_large_scale_leak_at_most_the_noise_as_often(noise, scale, chosen):
     """The allocation has only the bound of one step here. An earlier version took its losses from its lower bound, 0."""
     mechanism = noise(scale)
@@ -413,9 +414,10 @@ def test_sums_that_share_a_transform_bound_those_that_do_not(monkeypatch):
     assert shared[1] - apart[1] < 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mechanism", "delta"), [
-    (GaussianMechanism(1.1165), 1e-33), pytest.param(GaussianMechanism(1.1165), 1e-278, marks=pytest.mark.slow),
-    pytest.param(GaussianMechanism(0.4), 1e-100, marks=pytest.mark.slow),
+    (GaussianMechanism(1.1165), 1e-33), (GaussianMechanism(1.1165), 1e-278),
+    (GaussianMechanism(0.4), 1e-100),
 ])
 def test_no_delta_is_larger_than_that_of_one_step(mechanism, delta):
     epoch = RandomAllocation(mechanism, 41)
@@ -465,7 +467,7 @@ def test_orders_between_whole_ones(mechanism, order):
 
 
 @pytest.mark.parametrize("sigma", [1.0, slow(2.0), slow(30.0), 100.0])
-@pytest.mark.parametrize("order", [257, slow(300), 1000])
+@pytest.mark.parametrize("order", [slow(257), slow(300), 1000])
 def test_orders_above_the_largest_whole_one_that_is_computed(sigma, order):
     # The moments of a mean of two likelihood ratios are binomial sums of those of one: E L^k = e^(k (k - 1)/(2 sigma^2)).
     with mp.workdps(50):

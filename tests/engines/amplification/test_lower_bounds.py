@@ -122,7 +122,7 @@ def matrices(r, eps0):
 
 
 @pytest.mark.parametrize(("seed", "count", "budgets", "users", "draw"), [
-    (1, 3, (5, 10), (100, 3000), oracles), (2, 1, (5, 10), (100, 3000), matrices),
+    slow(1, 3, (5, 10), (100, 3000), oracles), (2, 1, (5, 10), (100, 3000), matrices),
     slow(3, 60, (2, 11), (1000, 10**5), oracles), slow(4, 60, (5, 10), (100, 3000), oracles),
     slow(5, 40, (8, 16), (10, 10**6), oracles), slow(6, 12, (2, 12), (30, 10**6), matrices),
 ])

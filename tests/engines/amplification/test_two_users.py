@@ -137,6 +137,7 @@ def test_no_dataset_of_two_users_who_may_not_participate_has_larger_divergences(
             assert np.maximum(p - math.exp(e) * q, 0).sum() <= delta * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_divergences_with_participation_are_finite_at_all_orders_and_grow():
     orders = np.array([1.0, 1 + 1e-12, 1.7, 8.0, 300.0, 1e4, 1e9])
     for share in (1e-12, 0.5, 1 - 1e-16):
@@ -158,7 +159,8 @@ def test_two_participating_users_bound_more_users_and_a_smaller_participation():
     assert both._of_users(2, blanket=True).argument(1.0) == "privacy blanket"
 
 
-@pytest.mark.parametrize(("sigma", "delta"), [slow(0.4, 1e-6), (0.4, 1e-2), slow(1.0, 1e-6)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("sigma", "delta"), [(0.4, 1e-6), (0.4, 1e-2), (1.0, 1e-6)])
 def test_eps_does_not_rise_from_two_users_to_more(sigma, delta):
     values = [Shuffled(GaussianMechanism(sigma), users).epsilon(delta) for users in (2, 3, 4)]
     assert values[0] >= values[1] >= values[2]

@@ -202,7 +202,8 @@ def tail_of(family, shares, mu, c):
     return float(np.tensordot(shares, np.maximum(densities - c * mean, 0).sum(axis=(1, 2)), 1)) * (axis[1] - axis[0]) ** 2
 
 
-@pytest.mark.parametrize("mu", [slow(0.25), 1.0])
+@pytest.mark.slow
+@pytest.mark.parametrize("mu", [0.25, 1.0])
 def test_families_of_vectors_have_smaller_tails(mu):
     found = weights.Weights(mu).alone
     angles = 2 * np.pi * np.arange(5) / 5
@@ -324,11 +325,12 @@ def test_the_bound_is_the_formula_at_its_own_choice():
     assert one.log_delta(0.009) == pytest.approx(stated, abs=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sigma", "steps", "batch", "eps", "terms"), [
-    slow(1.5877501997710575, 100, 10**4, 3.414, 16), slow(1.8284315688867978, 100, 1, 1.615, 2),
-    (5.627516267175428, 100, 10**4, 0.2407, 73), slow(6.270224043748942, 100, 1, 1.3048352542887116, 4),
-    slow(3.8161053122847854, 10**6, 10**4, 1.698, 7343), slow(0.6680700904989998, 10**4, 10**4, 3.095, 681),
-    slow(6.634083322604287, 10**4, 30, 0.1245, 304),
+    (1.5877501997710575, 100, 10**4, 3.414, 16), (1.8284315688867978, 100, 1, 1.615, 2),
+    (5.627516267175428, 100, 10**4, 0.2407, 73), (6.270224043748942, 100, 1, 1.3048352542887116, 4),
+    (3.8161053122847854, 10**6, 10**4, 1.698, 7343), (0.6680700904989998, 10**4, 10**4, 3.095, 681),
+    (6.634083322604287, 10**4, 30, 0.1245, 304),
 ])
 def test_another_number_of_terms_is_not_better(sigma, steps, batch, eps, terms):
     """The approximations alone chose numbers of terms whose log delta was larger than that of `terms`, by .04 to 6."""
@@ -355,7 +357,8 @@ def test_between_places_of_the_grid_the_bound_is_interpolated(mu, steps, batch):
         assert found.log_delta(high) == found._lowest(place)[0] <= found._at(place)
 
 
-@pytest.mark.parametrize(("mu", "steps"), [(0.77, 100), (1e-8, 100), slow(0.25, 2**53)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("mu", "steps"), [(0.77, 100), (1e-8, 100), (0.25, 2**53)])
 def test_the_grid_has_equal_steps_next_to_eps_0(mu, steps):
     found = epoch.Epoch(mu, steps, 1)
     last = found._even + 100
@@ -369,11 +372,12 @@ def test_the_grid_has_equal_steps_next_to_eps_0(mu, steps):
     assert found.log_delta(0.0) == found.log_delta(5e-324) == found._evaluated(0.0)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sigma", "steps", "batch", "eps", "later"), [
     # The choice at eps was not tried later, where log delta was .135 larger.
     (3.578526432911768, 10**4, 30, 0.0621, 0.0651),
     # The bound with the choice at both eps has its minimum at .01266, and rises by .005 up to the second eps.
-    slow(2.8712543954911065, 10**6, 1, 0.012724151692935632, 0.015069269235405108),
+    (2.8712543954911065, 10**6, 1, 0.012724151692935632, 0.015069269235405108),
     # delta falls by less than the errors of the bound, so that log delta was 1.2e-7 larger.
     (1.3090243246934403, 100, 10**4, 1.0661958261834625e-05, 1.109487652171774e-05),
 ])
@@ -402,7 +406,8 @@ def test_the_number_of_terms_is_at_most_that_of_the_theorem(steps):
         assert Fraction(terms[i]) * square <= steps - Fraction(pivots[i])
 
 
-@pytest.mark.parametrize(("eps", "most"), [(2.5e-8, -51.3), slow(5e-8, -120.0)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("eps", "most"), [(2.5e-8, -51.3), (5e-8, -120.0)])
 def test_of_very_many_steps_choices_without_pivots_are_tried_to_the_end(eps, most):
     """The approximations are wrong by factors of 1e9, and choices with pivots, which are worse, used up the number of trials."""
     assert epoch.Epoch(0.25, 2**53, 2**53).log_delta(eps) < most

@@ -160,6 +160,7 @@ def test_large_losses_without_a_choice(eps):
     assert eps < 5 or sides[1] - sides[0] < 1e-8
 
 
+@pytest.mark.slow
 def test_a_search_for_eps_needs_few_adaptive_strategies(monkeypatch):
     evaluated = []
     bounds = Adaptive.bounds

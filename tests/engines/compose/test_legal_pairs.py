@@ -43,6 +43,7 @@ def test_two_matrices_with_certain_outputs(first, second):
         assert exact <= both.delta(eps) * (1 + 1e-9) + 1e-15
 
 
+@pytest.mark.slow
 def test_what_is_certain_in_the_shuffler_composes():
     # With two users, an output that only one input can produce identifies the target's message.
     shuffled = Shuffled(FiniteRandomizer([[1.0, 0], [0, 1], [1, 0]]), 2)

@@ -44,7 +44,8 @@ def test_unsampled_releases_are_one_gaussian():
     assert found.upper - found.lower < 0.01
 
 
-@pytest.mark.parametrize(("sigma", "rate", "eps"), [(1.0, 1e-4, 0.0357), slow(2.0, 1e-5, 1.2e-4)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("sigma", "rate", "eps"), [(1.0, 1e-4, 0.0357), (2.0, 1e-5, 1.2e-4)])
 def test_two_releases_of_rarely_sampled_records(sigma, rate, eps):
     # The grid took up to 40 s for such compositions, and its bounds of eps were up to 24 % apart.
     two = SampledPair(GaussianMechanism(sigma), rate).self_compose(2)

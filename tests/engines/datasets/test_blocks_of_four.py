@@ -14,7 +14,6 @@ from shufflebounds._engines.datasets.pair_weights import BLOCK_PAIRS, negative_m
 from shufflebounds._engines.datasets.worst import WorstDataset
 from shufflebounds._engines.inputs import gaussian_blocks as blocks
 from tests.engines.datasets.test_worst_dataset_theorem import plus
-from tests.strategies import slow
 
 MATCHINGS = [((0, 1), (2, 3)), ((0, 2), (1, 3)), ((0, 3), (1, 2))]
 
@@ -72,7 +71,8 @@ def binned(length, pairs, inputs, gamma=0.5, edges=34):
     return float(np.maximum(-total / 18, 0).sum())
 
 
-@pytest.mark.parametrize(("length", "pairs"), [(1.0, 8), slow(1.25, 20), slow(1 / 0.7, 46), slow(2.0, 200), slow(0.5, 2)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("length", "pairs"), [(1.0, 8), (1.25, 20), (1 / 0.7, 46), (2.0, 200), (0.5, 2)])
 def test_the_negative_part_is_bounded_and_close(length, pairs):
     bound = blocks._largest(length, pairs, ())
     below = [binned(length, pairs, four) for four in ((0, 0, 0, length), (0, 0, length, length))]

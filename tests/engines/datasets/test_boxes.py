@@ -103,7 +103,7 @@ def test_the_limit_of_boxes_falls_with_the_number_of_users_only_after_the_number
     assert sorted(limits, reverse=True) == limits
 
 
-@pytest.mark.parametrize(("seed", "eps"), [(377744, 0.211), (972528, 0.11), (922800, 0.249)])
+@pytest.mark.parametrize(("seed", "eps"), [slow(377744, 0.211), slow(972528, 0.11), (922800, 0.249)])
 def test_a_search_that_gains_little_is_not_omitted_if_the_bound_would_rise(seed, eps):
     rows = np.random.default_rng(seed).dirichlet(np.full(5, 3.0), 2)
     values = [FiniteRandomizer(rows).shuffled(users).log_delta(eps) for users in range(36, 41)]

@@ -178,6 +178,7 @@ def test_bounds_of_local_hashing_are_in_order():
     check_orders(TWO_LEVEL[0](1.0).shuffled, 4000, 0.04, 500, 0.01, 0.6)
 
 
+@pytest.mark.slow
 def test_bounds_of_one_matrix_are_in_order():
     rows = np.array([[0.5, 0.3, 0.2], [0.3, 0.3, 0.4]])
     check_orders(mechanisms.FiniteRandomizer(rows).shuffled, 2000, 0.03, 300, 0.01, 0.6)
@@ -322,6 +323,7 @@ def test_participation_is_one_more_output():
         assert sent.log_delta(eps) == pytest.approx(listed.log_delta(eps), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_matrix_of_many_inputs():
     rows = np.random.default_rng(3).dirichlet(5 * np.ones(10), 10)
     protocol = mechanisms.FiniteRandomizer(rows).shuffled(10**4)

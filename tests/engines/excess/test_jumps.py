@@ -343,7 +343,8 @@ def cube():
     return GaussianVector(2.067, 3).excess_laws()[0].upper
 
 
-@pytest.mark.parametrize(("users", "eps", "upper"), [(2, 2.6, False), slow(2, 0.3, True)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("users", "eps", "upper"), [(2, 2.6, False), (2, 0.3, True)])
 def test_a_sum_of_few_values_out_of_fifteen_thousand(users, eps, upper):
     # Merging the atoms to 1024 raises the bound of two users by 5e-3, and that of 16 users by 4.
     law = cube()
@@ -360,6 +361,7 @@ def test_a_sum_of_few_values_out_of_fifteen_thousand(users, eps, upper):
     assert (exact - 1e-9 <= found <= exact + 1e-4) if upper else (exact - 1e-4 <= found <= exact + 1e-9)
 
 
+@pytest.mark.slow
 def test_delta_of_few_users_of_a_cube_has_a_small_gap():
     law = cube()
     log_mass, log_a, log_b = law._distinct

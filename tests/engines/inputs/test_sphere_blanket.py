@@ -106,7 +106,7 @@ def test_masses_against_integrals_over_the_two_ratios(sigma, dimension):
         assert total == pytest.approx(1, rel=3e-13, abs=0)
 
 
-@pytest.mark.parametrize(("sigma", "dimension"), thinned([(0.1, 2), (1.0, 5), (30.0, 256), slow(1e6, 50)], 2))
+@pytest.mark.parametrize(("sigma", "dimension"), [(0.1, 2), slow(1.0, 5), slow(30.0, 256), slow(1e6, 50)])
 def test_the_mass_of_the_blanket(sigma, dimension):
     mpmath = pytest.importorskip("mpmath")
     with mpmath.workdps(25):
