@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import mpmath as mp
 import numpy as np
@@ -11,6 +12,7 @@ from scipy import integrate, stats
 from shufflebounds import shuffle
 from shufflebounds._engines.inputs.density_rows import lower_rows, upper_rows
 from shufflebounds.mechanisms import DensityRandomizer, FiniteRandomizer, GaussianMechanism, LaplaceMechanism
+from tests.oracles import hockey_stick, rational
 from tests.strategies import slow
 
 INF = math.inf
@@ -295,3 +297,20 @@ def test_densities_that_underflow_gradually_are_no_turn_of_a_ratio(sigma):
     randomizer = mixture((0.33, 0.49, 0.18), sigma)
     distance = 2 / sigma
     assert randomizer.delta(0.0) <= 2 * stats.norm.cdf(distance / 2) - 1
+
+
+@pytest.mark.parametrize(("first", "second"), [("27/37", "15/40"), ("18/38", "16/35"), ("3/5", "12/23"), ("7/11", "15/27")])
+def test_eps_a_few_ulp_below_a_constant_ratio(first, second):
+    # Output 0 has these probabilities for the inputs 0 and 1, and output 1 the others; each is spread evenly over length 1.
+    exact = [[Fraction(p), 1 - Fraction(p)] for p in (first, second)]
+    rows = np.array(exact, dtype=float)
+    randomizer = DensityRandomizer(
+        lambda y, x: np.where(y < 1, y * rows[int(x), 0], rows[int(x), 0] + (y - 1) * rows[int(x), 1]),
+        lambda y, x: rows[int(x)][(y >= 1) * 1], (0, 1), (0, 1, 2),
+        sf=lambda y, x: np.where(y < 1, (1 - y) * rows[int(x), 0] + rows[int(x), 1], (2 - y) * rows[int(x), 1]))
+    for p, q in itertools.permutations(exact):
+        eps = math.log(max(a / b for a, b in zip(p, q)))
+        for _ in range(8):
+            known = max(hockey_stick(one, other, rational(eps)) for one, other in ((p, q), (q, p)))
+            assert Fraction(randomizer.delta(eps, bound="lower")) <= known <= Fraction(randomizer.delta(eps))
+            eps = math.nextafter(eps, 0)

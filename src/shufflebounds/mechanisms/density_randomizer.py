@@ -323,9 +323,12 @@ class _TwoDensities:
             left, right = (logs[self.first] - logs[self.second] for logs in (cells.log_left, cells.log_right))
         return left, right
 
-    def _slack(self, size: float) -> float:
-        """Return a bound of the error of a log likelihood ratio, for log densities of absolute value `size`."""
-        return (2 * self.randomizer.accuracy + 4 * ULP) * (1 + size)
+    @cached_property
+    def _slack(self) -> FloatArray:
+        """Bounds of the errors of the log likelihood ratios in the cells."""
+        cells, both = self.randomizer._coarse, [self.first, self.second]
+        size = np.abs(np.concatenate([cells.log_left[both], cells.log_right[both]]))
+        return (2 * self.randomizer.accuracy + 4 * ULP) * (1 + np.where(np.isfinite(size), size, 0.0).max(axis=0))
 
     @cached_property
     def pure(self) -> float:
@@ -338,7 +341,7 @@ class _TwoDensities:
         ratios = np.stack(self._ratios)[:, seen]
         if np.isnan(ratios).any() or (ratios == np.inf).any():
             return math.inf
-        return float(ratios.max(initial=-np.inf)) + self._slack(float(np.abs(both[np.isfinite(both)]).max(initial=0.0)))
+        return float((ratios + self._slack[seen]).max(initial=-np.inf))
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
         """Return bounds of the log divergence of the pair at each eps."""
@@ -352,12 +355,15 @@ class _TwoDensities:
         # Above LARGEST_EXPONENT e^eps would overflow. delta decreases in eps, so the upper bound at LARGEST_EXPONENT is valid.
         near = np.minimum(eps, LARGEST_EXPONENT)
         ratio = np.exp(near)
-        left, right = (one[None, :] - near[:, None] for one in self._ratios)
+        # Outputs are counted if the computed log ratio is at least eps - slack, so that none of a ratio above eps is omitted. Where
+        # the computed log ratio is below eps + slack, p - e^eps q is at least -4 slack p, which is added to the upper bound.
+        slack = self._slack
+        left, right = (one[None, :] - near[:, None] + slack for one in self._ratios)
         unknown = np.isnan(self._ratios[0] + self._ratios[1]) & (p + p_miss > 0)
         full, crossed = (left >= 0) & (right >= 0), ((left > 0) & (right < 0)) | ((left < 0) & (right > 0))
         gain = full @ p - ratio * (full @ q)
         error = full @ p_miss + ratio * (full @ q_miss) + 4 * ULP * (full @ p + ratio * (full @ q))
-        low, high = gain - error, gain + error
+        low, high = gain - error, gain + error + (full & (np.minimum(left, right) < 2 * slack)) @ (4 * slack * (p + p_miss))
         # If the ratio in a cell is unknown, the lower bound treats the cell as a single output, and the upper bound is the
         # probability of the cell under the first input.
         alone = np.maximum((p - p_miss)[unknown] - ratio[:, None] * (q + q_miss)[unknown], 0.0)
@@ -375,10 +381,11 @@ class _TwoDensities:
     def _parts(self, eps: FloatArray, cell: NDArray[np.intp], left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return bounds of the integral of the positive part of p - e^eps q over cells in which the ratio crosses e^eps.
 
-        `left` and `right` are the values of ln(p/q) - eps at the ends of the cells; one of them is positive.
+        `left` and `right` are the values of ln(p/q) - eps + slack at the ends of the cells; one of them is positive.
         """
         densities, cells, both = self.randomizer._densities, self.randomizer._coarse, [self.first, self.second]
-        points, excess = self._crossings(eps, cell, left, right)
+        slack = self._slack[cell]
+        points, excess = self._crossings(eps - slack, cell, left, right)
         falls = left > 0
         inner, outer = (np.where(falls, points[i], points[1 - i]) for i in (0, 1))
         edges = [_pair(side, both, cell) for side in (cells.tails_left, cells.tails_right)]
@@ -400,8 +407,10 @@ class _TwoDensities:
         rest, rest_miss = between(*tails)
         ratio = np.exp(eps)
         gain, error = mass[0] - ratio * mass[1], miss[0] + ratio * miss[1] + 4 * ULP * (mass[0] + ratio * mass[1])
-        # Between the two outputs of `_crossings`, p - e^eps q is at most p (1 - e^-excess) <= p min(excess, 1).
-        return np.maximum(gain - error, 0.0), np.maximum(gain, 0.0) + error + (rest[0] + rest_miss[0]) * np.minimum(excess, 1.0)
+        # Between the two outputs of `_crossings`, p - e^eps q is at most p (1 - e^-excess) <= p min(excess, 1). Before the inner
+        # output it is at least -4 slack p.
+        above = error + 4 * slack * mass[0] + (rest[0] + rest_miss[0]) * np.minimum(excess, 1.0)
+        return np.maximum(gain - error, 0.0), np.maximum(gain, 0.0) + above
 
     def _crossings(self, eps: FloatArray, cell: NDArray[np.intp], left: FloatArray,
                    right: FloatArray) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
