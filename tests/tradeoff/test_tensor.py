@@ -1,9 +1,14 @@
 """The trade-off function of a product of two pairs, against the enumerated product."""
 
+from fractions import Fraction
+from itertools import product
+
 import numpy as np
 import pytest
 
+from shufflebounds.profile import DominatingPair
 from shufflebounds.tradeoff import Tradeoff
+from tests.oracles import at, logs, thresholds
 
 ALPHA = np.linspace(0, 1, 23)
 
@@ -24,6 +29,28 @@ def test_listed_laws(seed):
     tensor = Tradeoff.from_pmfs(*one).tensor(Tradeoff.from_pmfs(*two))
     assert tensor.beta(ALPHA) == pytest.approx(product.beta(ALPHA), abs=1e-12)
     assert tensor.delta([0.0, 0.7, 2.0]) == pytest.approx(product.delta([0.0, 0.7, 2.0]), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_product_of_bounds_is_a_bound(seed, listed):
+    rng = np.random.default_rng(seed)
+
+    def dyadic():
+        # Such masses are exact as doubles.
+        return [Fraction(int(m), 2**20) for m in np.diff([0, *np.sort(rng.integers(1, 2**20, 3)), 2**20])]
+
+    one, two = (dyadic(), dyadic()), (dyadic(), dyadic())
+    exact = thresholds(*([a * b for a, b in product(first, second)] for first, second in zip(one, two)))
+    pairs = [DominatingPair.from_pmfs(*map(logs, law)) for law in (one, two)]
+    # A curve of probabilities is exact up to rounding, so its product with a bound is a bound.
+    below, above = (pairs[0].tradeoff(bound=bound).tensor(
+        Tradeoff.from_pmfs(*map(logs, two)) if listed else pairs[1].tradeoff(bound=bound)) for bound in ("lower", "upper"))
+    small = 10.0 ** rng.uniform(-12, 0, 8)
+    for alpha in [*(float(x) for x, _ in exact), *rng.random(8), *small, *(1 - small)]:
+        beta = at(exact, Fraction(alpha))
+        assert Fraction(below.beta(alpha)) <= beta <= Fraction(above.beta(alpha))
+        assert above.beta(alpha) - below.beta(alpha) <= 1e-13
 
 
 def test_a_curve_that_is_not_convex_counts_as_its_hull():

@@ -391,7 +391,8 @@ class Tradeoff(CurveValues):
         Tradeoff
             For two Gaussian curves this is :math:`G_{\sqrt{\mu^2 + \mu'^2}}`. For two piecewise linear curves it has one segment
             for each pair of their segments, and is exact up to rounding. Curves that are not convex are replaced by their convex
-            hulls.
+            hulls. If one curve is a bound, such as ``tradeoff`` of a profile, and the other curve is the same bound or exact, the
+            result is this bound of the product, rounding included.
 
         Raises
         ------
