@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from shufflebounds import mechanisms, sampling, shuffle
-from shufflebounds._losses.atoms import union_probability
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.extend import LossAtoms
 from tests.fuzz import enumeration
@@ -50,9 +49,12 @@ def test_found_by_enumeration(profile, eps):
     assert enumeration.wrong(profile, eps) is None
 
 
-def test_endless_losses_that_are_nearly_certain():
-    assert union_probability([(-1e-20, 2)]) == pytest.approx(0.0, abs=1e-30)
-    assert union_probability([(-40.0, 3)]) == pytest.approx(np.log(3) - 40, rel=1e-15)
+@pytest.mark.parametrize(("log_rest", "times", "exact"), [(-1e-20, 2, 0.0), (-40.0, 3, np.log(3) - 40)])
+def test_endless_losses_that_are_nearly_certain(log_rest, times, exact):
+    # At least one of the releases has an infinite loss with probability 1 - (1 - e^log_rest)^times.
+    one = LossAtoms.of(np.array([log_rest, np.log1p(-np.exp(log_rest))]) if log_rest < -1 else np.array([log_rest, np.log(1e-20)]),
+                       np.array([-np.inf, 0.0]))
+    assert LossAtoms.product([(one, times)]).log_rest == pytest.approx(exact, rel=1e-15, abs=1e-30)
 
 
 def test_a_light_outcome_before_heavy_ones_on_one_point():

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 
-from shufflebounds._engines.errors.count_errors import _envelope
 from shufflebounds.mechanisms import (
     HadamardResponse,
     KaryResponse,
@@ -19,7 +19,6 @@ from shufflebounds.mechanisms import (
 )
 from shufflebounds.tradeoff import hockey_stick, renyi_divergence
 from tests.mechanisms import listing
-from tests.strategies import thinned
 
 every = pytest.mark.parametrize("mechanism", listing.SMALL, ids=repr)
 
@@ -260,19 +259,24 @@ def test_bad_input(call, text):
         call()
 
 
-@pytest.mark.parametrize("seed", thinned(range(20), 3))
-def test_concave_envelope_is_the_highest_chord(seed):
-    # At the mean, the envelope is the highest chord between points on both sides of it, or the highest point to its left.
-    rng = np.random.default_rng(seed)
-    x, y, mean = np.sort(rng.choice(1000, 30, replace=False)), -rng.exponential(size=30), 1000 * rng.beta(1, 8)
-    x[0] = 0
-    p = np.exp(y)
+@pytest.mark.parametrize(("bins", "eps", "users", "a"), [
+    (12, 4.0, 60, 5.46), (3, 3.0, 17, 1.24), (3, 3.0, 17, 6.11), (5, 2.0, 30, 5.53), (5, 2.0, 30, 5.31),
+])
+def test_the_error_of_any_bin_is_bounded_by_the_highest_chord(bins, eps, users, a):
+    # The counts of all bins have the mean users/bins. So their tails sum to at most `bins` times the concave envelope of the tail
+    # at this mean: the highest chord between counts on both sides of it, or the highest tail to its left.
+    own, other = math.exp(eps) / (math.exp(eps) + bins - 1), 1 / (math.exp(eps) + bins - 1)
+    x, tails = np.arange(users + 1), []
+    for holders in x:
+        law = np.convolve(binom.pmf(x[:holders + 1], holders, own), binom.pmf(x[:users - holders + 1], users - holders, other))
+        error = (x - holders * own - (users - holders) * other) / (own - other)
+        tails.append(law[abs(error) > a].sum())
+    tails, mean = np.array(tails), users / bins
     left, right = x <= mean, x > mean
     share = (mean - x[left][:, None]) / (x[right] - x[left][:, None])
-    chords = (1 - share) * p[left][:, None] + share * p[right]
-    exact = max(p[left].max(), chords.max(initial=0.0))
-    found = _envelope(list(zip(x.tolist(), y.tolist())), mean)
-    assert math.log(exact) <= found < math.log(exact) + 1e-11
+    chords = (1 - share) * tails[left][:, None] + share * tails[right]
+    exact = bins * max(tails[left].max(), chords.max())
+    assert exact <= KaryResponse(bins, eps).error_tail(a, users=users, of="any") < exact * (1 + 1e-11)
 
 
 def test_errors_at_a_budget_whose_half_is_zero():
