@@ -22,3 +22,13 @@ def test_both_kernels_agree_at_the_nodes(farthest, step, count, upper):
         np.testing.assert_allclose(*tails, rtol=1e-12, atol=1e-13 * farthest)
         for kernel in (_cell_sums.wide_sums, _cell_sums.cell_sums):
             assert kernel(*first, nodes, upper)[0].sum() == pytest.approx(1, rel=1e-13)
+
+
+def test_pairs_with_a_faint_mass_are_left_out():
+    rng = np.random.default_rng(1)
+    place, jump = np.sort(rng.uniform(-1, 1, 50)), np.sort(rng.uniform(-1, 1, 40))
+    mass, chance = 10 ** rng.uniform(-20, 0, 50), 10 ** rng.uniform(-20, 0, 40)
+    nodes = np.linspace(-2.1, 2.1, 2)
+    got = _cell_sums.cell_sums(place, mass, jump, chance, nodes, True, cut=1e-18)[0]
+    pairs = np.multiply.outer(mass, chance)
+    np.testing.assert_allclose(got, pairs[pairs >= 1e-18].sum(), rtol=1e-12)

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from shufflebounds._base.types import IntervalArray
 from shufflebounds._core import _losses
 from shufflebounds._losses.interpolation import connect_the_dots, optimistic_pld
 from shufflebounds.mechanisms import GaussianMechanism
+from shufflebounds.profile.extend import IntervalArray
 from shufflebounds.tradeoff.convex import joined, masses
 
 
