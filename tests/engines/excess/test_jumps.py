@@ -7,6 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from shufflebounds import InconsistentBoundsError
 from shufflebounds._base.convex_order import gathered, merged_sum, spread_sum
 from shufflebounds._core import _excess
 from shufflebounds._engines.excess.chernoff import chernoff
@@ -382,3 +383,10 @@ def test_bounds_are_close_where_a_value_that_is_not_large_enough_for_heavy_tails
     above = max(math.log(float(mass @ np.maximum(values + mean + way * deviation, 0))) for way in (-6, 6))
     below = min(math.log(float(mass @ np.maximum(values + mean + way * deviation, 0))) for way in (-6, 6))
     assert below - 1 <= upper <= above + 1
+
+
+def test_two_methods_for_one_sum_are_compared(monkeypatch):
+    monkeypatch.setattr(_excess, "log_excess", lambda *_: (50.0, math.inf))
+    values, log_mass = np.array([-1e7, -3.0, 0.25, 3e7]), np.log([1e-9, 0.7 - 1e-9, 0.29, 0.01])
+    with pytest.raises(InconsistentBoundsError, match=r"log E S_\+ of 120\.0 users"):
+        sums(values, log_mass, 120.0, None, Effort.FINE)
