@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from shufflebounds import shuffle, tails
-from shufflebounds._base.threads import each, in_slices
 from shufflebounds.mechanisms import GaussianMechanism, KaryResponse
 from tests.strategies import slow
 
@@ -54,22 +53,34 @@ def test_a_wrong_number_of_threads_is_refused(name):
 
 
 def test_slices_cover_every_row_once():
-    for rows in (0, 1, 15, 16, 17, 63, 64, 65, 127, 128, 129, 643):
-        for threads in (1, 2, 7):
-            seen = np.zeros(rows, dtype=int)
-            lock = threading.Lock()
+    whole = shuffle.clones_log_deltas(USERS, LOCAL, LOCAL / 9)
+    for rows in (1, 15, 63, 64, 65, 127, 128, 129):
+        found = shuffle.clones_log_deltas(USERS[:rows], LOCAL[:rows], LOCAL[:rows] / 9, threads=2)
+        assert found.tobytes() == whole[:rows].tobytes()
 
-            def count(part, seen=seen, lock=lock):
-                with lock:
-                    seen[part] += 1
 
-            in_slices(count, rows, threads)
-            assert (seen == 1).all()
+class Row:
+    """Probabilities that `job` returns for `part` when they are read, by default (1/4, 1/2)."""
+
+    ndim, shape = 1, (2,)
+
+    def __init__(self, job, part):
+        self.job, self.part = job, part
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.job(self.part) or [0.25, 0.5])
+
+
+def call_each(job, parts, threads):
+    """Call `job` with 0, ..., parts - 1, each in the computation of a row of its own after the first row."""
+    rows = [np.array([0.5]), *(Row(job, part) for part in range(parts))]
+    found = tails.poisson_binom_logcdf(0, rows, threads=threads)
+    assert np.exp(found) == pytest.approx(np.append(0.5, np.full(parts, 0.375)), rel=1e-14)
 
 
 def test_several_threads_run():
     both = threading.Barrier(2, timeout=60)
-    each(lambda part: both.wait(), range(2), 2)
+    call_each(lambda part: both.wait() and None, 2, 2)
     assert not both.broken
 
 
@@ -79,12 +90,11 @@ def test_an_error_is_raised_and_no_further_part_is_begun(threads):
 
     def job(part):
         begun.append(part)
-        if part == 5:
-            raise ZeroDivisionError(f"part {part}")
+        return [0.5, 5.0] if part == 5 else None
 
-    with pytest.raises(ZeroDivisionError, match="part 5"):
-        each(job, range(10**6), threads)
-    assert len(begun) < 10**6
+    with pytest.raises(ValueError, match="p holds 5"):
+        call_each(job, 1000, threads)
+    assert len(begun) < 1000
 
 
 @pytest.mark.skipif(os.name == "nt", reason="os.kill ends the process there")
@@ -97,6 +107,6 @@ def test_an_interrupt_ends_all_threads():
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        each(job, range(10**8), 2)
-    assert len(begun) < 10**8
+        call_each(job, 20_000, 2)
+    assert len(begun) < 20_000
     assert threading.active_count() < 20

@@ -45,8 +45,9 @@ def each(job: Callable[[Part], object], parts: Iterable[Part], threads: int) -> 
             job(part)
 
     with ThreadPoolExecutor(threads) as pool:
-        running = [pool.submit(work) for _ in range(threads)]
+        # Ctrl-C may arrive before all threads are started.
         try:
+            running = [pool.submit(work) for _ in range(threads)]
             wait(running, return_when=FIRST_EXCEPTION)
         finally:
             stop.set()
