@@ -10,7 +10,7 @@ import pytest
 from shufflebounds import CertificateGap, InfeasibleError, mechanisms, shuffle
 from shufflebounds.certify import bounds_of, compositions
 from shufflebounds.certify.balls import certified, flint
-from shufflebounds.interop.distributions import _LossPair
+from shufflebounds.composition import from_dict
 from shufflebounds.profile import Composition
 from shufflebounds.profile.profile import DominatingPair
 from tests.strategies import slow
@@ -232,7 +232,8 @@ def test_two_releases_of_clones_of_many_users():
 @pytest.mark.parametrize("p", [(0.2, 0.299, 0.3, 0.2), (0.1, 0.3, 0.3, 0.2999)])
 def test_losses_of_another_program_are_not_put_on_a_lattice(p):
     """Their masses need not sum to 1: the bounds on a lattice were 0.416 below 0.344, and 0.437 above 0.460."""
-    losses = _LossPair(tuple(map(math.log, p)), tuple(math.log(x) - loss for x, loss in zip(p, (-1.0, -0.2, 0.3, 1.1))))
+    losses = from_dict({"profile": "from_dp_accounting", "log_p": [math.log(x) for x in p],
+                        "log_q": [math.log(x) - loss for x, loss in zip(p, (-1.0, -0.2, 0.3, 1.1))], "forward": True})
     both = Composition(((losses, 2), (mechanisms.GaussianMechanism(1.5), 1)))
     for bound in ("lower", "upper"):
         with pytest.raises(TypeError, match="another program"):

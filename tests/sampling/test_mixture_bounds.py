@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from shufflebounds._losses.renyi import mixture_renyi
 from shufflebounds.mechanisms import (
     DiscreteGaussianMechanism,
     FiniteRandomizer,
@@ -17,6 +16,7 @@ from shufflebounds.mechanisms import (
     RandomizedResponse,
 )
 from shufflebounds.profile import DominatingPair
+from shufflebounds.profile.extend import ClosedForms
 from shufflebounds.sampling import AllocationPair, RandomAllocation, ReplaceOne, Subsampled, WithoutReplacement
 from shufflebounds.shuffle import ClearReports, Shuffled
 from tests.strategies import slow
@@ -43,14 +43,23 @@ def test_sampled_gaussian_renyi_is_bounded_on_both_sides(sigma, rate):
         assert exact * (1 - 1e-12) <= upper <= order / (2 * sigma**2)
 
 
+class Mixture(ClosedForms):
+    def __init__(self, whole, rate: float) -> None:
+        self.whole, self.rate = whole, rate
+
+    def mixture(self):
+        return (self.whole,), self.rate
+
+
 @pytest.mark.parametrize("rate", [1e-80, 1e-3, 0.5, 1.0])
-def test_mixture_renyi_is_joint_convexity(rate):
-    divergences = np.array([1e-12, 0.3, 2.0, 30.0, 700.0])
-    for order in (1.0, 1 + 1e-9, 2.0, 50.0):
-        value = mixture_renyi(np.full(5, order), divergences, rate)
+def test_limit_of_a_mixture_is_joint_convexity(rate):
+    orders = np.array([1.0, 1 + 1e-9, 2.0, 50.0])
+    for mu in (1e-6, 0.8, 2.0, 8.0, 37.0):
+        whole = GaussianMechanism(1 / mu)
+        value = Mixture(whole, rate).renyi_limit(orders, True)
         with mp.workdps(130):
-            step = mpf(order) - 1
-            for d, v in zip(divergences.tolist(), value.tolist()):
+            for order, d, v in zip(orders.tolist(), whole.rdp(orders).tolist(), value.tolist(), strict=True):
+                step = mpf(order) - 1
                 exact = mpf(rate) * d if step == 0 else mp.log(1 - mpf(rate) + mpf(rate) * mp.exp(step * d)) / step
                 assert exact <= v or v >= d
                 assert v <= exact * (1 + mpf(10) ** -11) + mpf(10) ** -300
