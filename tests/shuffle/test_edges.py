@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from shufflebounds import InfeasibleError, shuffle, tradeoff
-from shufflebounds._losses.budget import log_odds
 from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism, GeometricMechanism
 from shufflebounds.profile import DominatingPair
 from shufflebounds.selection import svt_scales
@@ -34,20 +33,20 @@ def encloses(profile, eps, exact):
 
 
 @pytest.mark.parametrize("chance", [5e-324, 1e-300, 1e-9, 0.1, 0.3, 0.49999, 0.5 - 1e-13, 0.5 - 2.0**-53, 0.5])
-def test_budget_is_exact_to_the_last_bit_but_one(chance):
-    budget, exact = log_odds(chance), mp.log((1 - mp.mpf(chance)) / chance)
+def test_budget_is_the_next_double(chance):
+    exact = mp.log((1 - mp.mpf(chance)) / chance)
     for many in (1, 2, 7, 2**20):
-        held = budget.times(many)
-        assert abs(mp.mpf(held.head) + held.rest - many * exact) <= 1e-31 * many * exact
-        assert held.below <= many * exact <= held.above
-        assert math.nextafter(held.below, math.inf) > many * exact or held.below == many * exact
-        assert math.nextafter(held.above, -math.inf) < many * exact or held.above == many * exact
-        for eps in [0.0, held.head / 3, *ulps_below(held.above)]:
+        # The flip probability lam/(2 users) is exact.
+        above = shuffle.RealSum(1, 2 * chance, many).epsilon(0.0)
+        assert many * exact <= above
+        assert math.nextafter(above, -math.inf) < many * exact or above == many * exact
+    # Of one bit, or of one record of two bits, the outcome with the largest loss alone has a loss above eps.
+    for protocol, many in ((shuffle.ShuffledBits(1, chance), 1), (shuffle.FlippedReports(1, 0, 2, chance, view="records"), 2)):
+        above = protocol.epsilon(0.0)
+        for eps in [above / 2, *ulps_below(above)] if chance > 5e-324 else []:
             gap = many * exact - mp.mpf(eps)
-            if gap > 0:
-                assert abs(held.less(eps) - gap) <= 1e-15 * gap
-            else:
-                assert held.less(eps) <= 0
+            value = mp.log((1 - mp.mpf(chance)) ** many * (1 - mp.exp(-gap))) if gap > 0 else -mp.inf
+            assert protocol.log_delta(eps, bound="lower") <= value <= protocol.log_delta(eps) <= value + mp.mpf(1e-12)
 
 
 @pytest.mark.parametrize("flip", [1e-300, 1e-9, 0.1, 0.3, 0.4999, 0.5 - 1e-13, 0.5 - 1e-16])
@@ -79,7 +78,7 @@ def test_clones_of_weight_a_quarter_one_ulp_below_three(scale):
     # No user sends a clone, so delta follows from the two weights alone.
     for weight in (0.25, 0.1, 1e-9, 0.499999, 1e-290):
         profile, w = shuffle.PersonalizedClones(weight, [0.0], scale), mp.mpf(weight)
-        for eps in ulps_below(log_odds(weight).above):
+        for eps in ulps_below(profile.epsilon(0.0)):
             encloses(profile, eps, max(scale * (1 - w - mp.exp(mp.mpf(eps)) * w), 0))
     ten = shuffle.PersonalizedClones(0.25, np.linspace(0.01, 0.4, 10), 1e-10)
     assert 0 < ten.delta(math.nextafter(math.log(3), 0), bound="lower") <= ten.delta(math.nextafter(math.log(3), 0))
