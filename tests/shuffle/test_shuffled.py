@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import mechanisms, shuffle
-from shufflebounds._engines.excess.excess_law import ExcessLaw, PairLaws
 from shufflebounds.mechanisms import (
     FiniteRandomizer,
     GaussianMechanism,
@@ -31,17 +30,12 @@ REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "randomizers.j
 
 @dataclass(frozen=True)
 class Matrix:
-    """A randomizer that is given by its rows."""
+    """A randomizer that is given by its rows, of which the library knows no more than the distributions of each pair of inputs."""
 
     rows: tuple
 
     def excess_laws(self, cells=800, log_cut=-60.0):
-        table = np.array([[float(p) for p in row] for row in self.rows])
-        least, rest = table.min(axis=0), 1 - sum(map(min, *self.rows))
-        return tuple(
-            PairLaws(f"inputs {i} and {j}", ExcessLaw.of(table[i], table[j], least, float(rest)), tuple(
-                (f"every other user has input {k}", ExcessLaw.of(table[i], table[j], row, 0.0)) for k, row in enumerate(table)))
-            for i, j in itertools.permutations(range(len(table)), 2))
+        return FiniteRandomizer([[float(p) for p in row] for row in self.rows]).excess_laws(cells, log_cut)
 
 
 def exact(rows, users, factor):
@@ -86,7 +80,13 @@ def test_lower_bound_exact_value_blanket_and_stronger_clones_are_in_order(seed):
     assert profile.delta(eps, bound="lower") <= float(truth) * (1 + 1e-12) + 1e-15
     assert float(truth) <= profile.delta(eps) * (1 + 1e-12) + 1e-15
     assert profile.delta(eps) <= clones.delta(eps) * (1 + 1e-11) + 1e-15
-    assert profile.delta(eps, bound="lower") == pytest.approx(float(same), rel=1e-9, abs=1e-14)
+    # For some matrices, other users with a random input are tried too.
+    mean = [sum(column) / inputs for column in zip(*rows)]
+    spread = max(hockey_stick(*(messages(target, *[mean] * (users - 1)) for target in pair), factor)
+                 for pair in itertools.permutations(rows, 2))
+    below = profile.delta(eps, bound="lower")
+    assert float(same) * (1 - 1e-9) - 1e-14 <= below
+    assert any(below == pytest.approx(float(known), rel=1e-9, abs=1e-14) for known in (same, max(same, spread)))
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -12,10 +12,9 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from shufflebounds import DominatingPair, Tradeoff
 from shufflebounds._engines.compose.composer import Composer
-from shufflebounds._losses.sampled_profile import SampledProfile
 from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism, RandomizedResponse
 from shufflebounds.profile import Composition
-from shufflebounds.profile.extend import Attained, DominatingPairInfo, IntervalArray
+from shufflebounds.profile.extend import Attained, DominatingPairInfo, IntervalArray, Sampling
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits
 from shufflebounds.tradeoff import renyi_divergence
 from tests.engines.compose.test_composer import listed, product
@@ -171,7 +170,9 @@ def test_the_lower_chain_starts_with_the_slope_of_the_other_direction(sigma):
     The right line passes through the first two samples with eps > 0, and the left line through E = 1 and E = e^-t, where t is the
     first of them and delta(e^-t) = 1 - e^-t + e^-t delta(e^t), because Gaussian noise has the same divergence in both directions.
     """
-    samples = SampledProfile(GaussianMechanism(sigma)._log_delta, math.inf, 0.05)
+    noise = GaussianMechanism(sigma)
+    samples, _ = DominatingPairInfo(lambda eps: IntervalArray(*(noise.log_delta(eps, bound=bound) for bound in ("lower", "upper"))),
+                                    sampling=Sampling(0.02)).samples(-60.0)
     eps, log_low = samples.below(samples)
 
     def delta(t):
