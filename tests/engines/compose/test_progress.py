@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from shufflebounds import shuffle
-from shufflebounds._base.progress import announced, elsewhere, tick
-from shufflebounds.profile.extend import DominatingPairInfo, Sampling
+from shufflebounds.cli.output import interruptible
+from shufflebounds.mechanisms import GaussianMechanism
+from shufflebounds.profile.extend import DominatingPairInfo, Sampling, least_parameter
 from tests.examples import EXAMPLES
 
 
@@ -20,16 +21,19 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def clock(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("shufflebounds._base.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
     return now
 
 
-def work(clock, seconds):
-    with announced("curve"):
-        for _ in range(round(10 * seconds)):
-            clock[0] += 0.1
-            with announced("part"):
-                tick()
+def work(clock, seconds, step=0.1):
+    """Search for a parameter; each profile that is tried takes `step` seconds, until `seconds` have passed."""
+    end, (few, enough) = clock[0] + seconds, map(GaussianMechanism, (0.5, 2.0))
+
+    def build(value):
+        clock[0] += step * (clock[0] + step / 2 < end)
+        return enough if value >= 0.3 else few
+
+    assert least_parameter(build, 1e-300, 1.0, 1.0, 0.1) == pytest.approx(0.3, rel=1e-9)
 
 
 def test_the_elapsed_time_is_shown_after_two_seconds(clock, monkeypatch):
@@ -37,27 +41,18 @@ def test_the_elapsed_time_is_shown_after_two_seconds(clock, monkeypatch):
     work(clock, 1.8)
     assert stream.getvalue() == ""
     work(clock, 2.4)
-    assert set(stream.getvalue().split("\r\033[K")) == {"", "curve: 2 s so far; Ctrl-C stops"}
+    assert set(stream.getvalue().split("\r\033[K")) == {"", "calibrate: 2 s so far; Ctrl-C stops"}
     assert stream.getvalue().endswith("\r\033[K")
 
 
-def test_elsewhere_than_on_a_terminal_the_progress_is_logged(monkeypatch, caplog):
-    now = [100.0]
-    monkeypatch.setattr("shufflebounds._base.progress.time.monotonic", lambda: now[0])
+def test_elsewhere_than_on_a_terminal_the_progress_is_logged(clock, monkeypatch, caplog):
     monkeypatch.setattr("sys.stderr", stream := io.StringIO())
-
-    @announced("calibrate")
-    def work(seconds):
-        for _ in range(round(8 * seconds)):
-            now[0] += 0.125
-            tick()
-
-    work(60)
+    work(clock, 60, step=1)
     assert caplog.messages == []
     with caplog.at_level("INFO", "shufflebounds"):
-        work(1.75)
+        work(clock, 1.75, step=0.125)
         assert caplog.messages == []
-        work(60)
+        work(clock, 60, step=1)
     assert caplog.messages == [f"calibrate: {seconds} s so far; Ctrl-C stops" for seconds in (2, 4, 8, 16, 32)]
     assert stream.getvalue() == ""
 
@@ -66,8 +61,8 @@ def test_the_elapsed_time_is_shown_on_an_open_terminal_only(clock, monkeypatch):
     monkeypatch.setattr("sys.stderr", stream := io.StringIO())
     work(clock, 5)
     monkeypatch.setattr("sys.stderr", terminal := Terminal())
-    with elsewhere():
-        work(clock, 5)
+    # The command shows its own progress.
+    interruptible.watched(lambda: work(clock, 5), "noise")
     assert stream.getvalue() == terminal.getvalue() == ""
     monkeypatch.setattr("sys.stderr", closed := io.StringIO())
     closed.close()
@@ -86,7 +81,7 @@ def test_every_question_is_announced_when_it_takes_long(question, monkeypatch):
         clock[0] += 1.0
         return clock[0]
 
-    monkeypatch.setattr("shufflebounds._base.progress.time.monotonic", monotonic)
+    monkeypatch.setattr("time.monotonic", monotonic)
     monkeypatch.setattr("sys.stderr", stream := Terminal())
     question(shuffle.FlippedReports(20, 3, 3, 0.2, view="sums"))
     assert "Ctrl-C stops" in stream.getvalue()
