@@ -160,10 +160,10 @@ def compositions(name, profile):
 VIEWS = [deltas, budgets, tails, curves, divergences, gaussian, compositions]
 
 LONG = {
-    *(("mechanisms.DensityRandomizer", view) for view in ("compositions", "divergences", "budgets", "gaussian", "curves")),
-    *(("sampling.ShuffledBatches", view) for view in ("deltas", "budgets", "tails", "divergences")),
+    *(("mechanisms.DensityRandomizer", view) for view in ("divergences", "budgets", "gaussian", "curves")),
+    *(("sampling.ShuffledBatches", view) for view in ("deltas", "divergences")),
     ("mechanisms.LaplaceMechanism", "compositions"), ("shuffle.FlippedReports", "curves"),
-    ("shuffle.PersonalizedClones", "compositions"), ("shuffle.ShuffledBits", "compositions"), ("caps", "tails"), ("caps", "curves"),
+    ("shuffle.PersonalizedClones", "compositions"), ("shuffle.ShuffledBits", "compositions"), ("caps", "tails"),
     ("caps", "divergences"), ("caps", "gaussian"), ("caps", "compositions"), ("large budget", "compositions"),
     ("hashing", "compositions"), ("shuffle.PersonalizedClones", "gaussian"), ("shuffle.PersonalizedClones", "curves"),
     ("shuffle.StrongerClones", "gaussian"), ("mechanisms.GeometricMechanism", "compositions"), ("rappor", "gaussian"),
@@ -172,8 +172,11 @@ LONG = {
 }
 """Questions that take more than .3 CPU s."""
 
-LEFT_OUT = {("sampling.ShuffledBatches", "curves"), ("sampling.ShuffledBatches", "compositions")}
-"""Questions that take more than ten seconds, and whose code is that of the other classes."""
+LEFT_OUT = {
+    *(("sampling.ShuffledBatches", view) for view in ("budgets", "tails", "curves", "compositions")),
+    ("mechanisms.DensityRandomizer", "compositions"), ("caps", "curves"),
+}
+"""Questions that take more than about four seconds, and whose code is that of the other classes."""
 
 ALONE = {"heavy", "noise"}
 """Protocols whose other views would take minutes."""

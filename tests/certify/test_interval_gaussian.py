@@ -143,7 +143,7 @@ def test_both_bounds_are_certified(sigma, sensitivity, users, share, delta):
 def test_other_witnesses_give_valid_bounds(monkeypatch):
     protocol = mechanisms.GaussianMechanism(2.0).shuffled(1000)
     kept, lower = certified.chosen, protocol.log_delta(0.06, bound="lower")
-    for change in ({"theta": 1.4, "step": 1.0}, {"theta": 0.7, "step": 1.3}, {"theta": 1.0, "step": 1.0, "users": 10**6}):
+    for change in ({"theta": 0.7, "step": 1.3}, {"theta": 1.4, "step": 1.0, "users": 10**6}):
         def other(laws, users, change=change):
             found = kept(laws, users)
             return found._replace(theta=found.theta * change["theta"], step=found.step * change["step"],

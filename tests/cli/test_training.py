@@ -98,7 +98,6 @@ def test_a_target_in_place_of_the_noise(capsys):
     (["sgd", "--rate", "0.05", "--steps", "10"], ["--advantage", "0.1"], ["advantage"]),
     slow(["sgd", "--shuffled", "--steps", "100", "--batch-size", "10"], ["--advantage", "0.2"], ["advantage"]),
     slow(["allocate", "--steps", "10"], ["--eps", "1", "--delta", "1e-3"], ["delta", "epsilon"]),
-    slow(["allocate", "--steps", "10", "--chosen", "2"], ["--advantage", "0.3"], ["advantage"]),
     slow(["allocate", "--steps", "10"], ["--fpr", "0.05", "--fnr", "0.8"], ["fnr"]),
 ])
 def test_the_noise_of_every_sampling_for_every_target(capsys, words, target, shown):

@@ -8,7 +8,7 @@ from shufflebounds.mechanisms import GaussianMechanism, RandomizedResponse
 from tests.strategies import slow
 
 
-@pytest.mark.parametrize("releases", [slow(10**12), slow(2**53)])
+@pytest.mark.parametrize("releases", [slow(2**53)])
 def test_bounds_of_many_tiny_releases(releases):
     local = 1e-5
     composed = RandomizedResponse(local).self_compose(releases)

@@ -51,8 +51,8 @@ def test_every_example_has_claims_whose_places_exist(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
-@pytest.mark.parametrize("eps", [0.02, 0.4])
-def test_bounds_with_a_gap_rest_on_different_claims(name, eps):
+def test_bounds_with_a_gap_rest_on_different_claims(name):
+    eps = 0.4
     for profile in EXAMPLES[name].profiles()[:8]:
         lower, upper = (profile.log_delta(eps, bound=bound) for bound in ("lower", "upper"))
         above, below = ({one for one in profile.evidence(eps, bound=bound) if not one.arithmetic} for bound in ("upper", "lower"))
@@ -187,7 +187,7 @@ def test_explain_states_bounds_method_and_claims():
 @pytest.mark.parametrize(("randomizer", "users", "eps"), [
     (mechanisms.KaryResponse(10, 1.0), 1000, 0.1), (mechanisms.LocalHashing(100, 1.0), 10**4, 0.025),
     (mechanisms.FiniteRandomizer([[0.5, 0.3, 0.2], [0.2, 0.5, 0.3]]), 30, 0.05),
-    pytest.param(mechanisms.GaussianMechanism(1.0), 100, 4.0, marks=pytest.mark.slow),
+    pytest.param(mechanisms.GaussianMechanism(1.0), 100, 1.0, marks=pytest.mark.slow),
 ])
 def test_explain_lists_the_bounds_that_lost_and_those_that_were_not_computed(randomizer, users, eps):
     protocol = shuffle.Shuffled(randomizer, users)

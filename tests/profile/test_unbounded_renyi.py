@@ -40,7 +40,7 @@ def product(one, other):
 
 
 @pytest.mark.parametrize(("sigma", "users", "order"), [
-    slow(2.4, 10**6, 16), slow(1.0, 300, 3), slow(0.6, 10**5, 3),
+    slow(2.4, 10**6, 16), slow(1.0, 300, 3),
 ])
 def test_shuffled_gaussian_noise(sigma, users, order):
     shuffled, exact = GaussianMechanism(sigma).shuffled(users), mean_of_ratios(sigma, users, order)

@@ -145,23 +145,20 @@ def is_weaker(before, now, logarithm=False):
     return False
 
 
-def weakened(name, tier):
+def weakened(name, expensive):
     """Return one line for each answer of a class that is weaker than recorded (`is_weaker`).
 
-    `tier` is "quick", "expensive" (the answers listed in expensive.json) or "slow" (those in slow.json).
+    With `expensive`, these are the answers listed in expensive.json, and otherwise the others of bits.json.
     """
     found = []
-    rows, slow, expensive = (recorded(path).get(name, {}) for path in (RECORDED, SLOW, EXPENSIVE))
+    rows, listed = (recorded(path).get(name, {}) for path in (RECORDED, EXPENSIVE))
     for profile, _ in subjects(name):
-        fast, late, listed = (table.get(repr(profile), {}) for table in (rows, slow, expensive))
-        chosen = {question: before for question, before in (late if tier == "slow" else fast).items()
-                  if before is not None and (tier == "slow" or (question in listed) == (tier == "expensive"))}
-        for question, before in chosen.items():
-            other = SAME_PATH.get(question)
-            if fast.get(other) or late.get(other):
-                continue
-            if is_weaker(before, now := answer(profile, question), question.startswith(("log_delta", "3 releases log_delta"))):
-                found.append(f"{profile!r} {question}: was {_decimal(before)}, is {_decimal(now)}")
+        before = rows.get(repr(profile), {})
+        chosen = {question: old for question, old in before.items() if old is not None
+                  and (question in listed.get(repr(profile), ())) == expensive and not before.get(SAME_PATH.get(question))}
+        for question, old in chosen.items():
+            if is_weaker(old, now := answer(profile, question), question.startswith(("log_delta", "3 releases log_delta"))):
+                found.append(f"{profile!r} {question}: was {_decimal(old)}, is {_decimal(now)}")
     return found
 
 

@@ -71,7 +71,7 @@ def test_limit_of_a_mixture_is_joint_convexity(rate):
         (GaussianMechanism(1.0).subsampled(0.01), 1.0),
         slow(WithoutReplacement(GaussianMechanism(2.0, 2.0), 100, 7), 1.0),
         slow(RandomAllocation(GaussianMechanism(1.5), 100, chosen=3), 1.5 / math.sqrt(3)),
-        slow(GaussianMechanism(1.5).shuffled(100), 1.5),
+        slow(GaussianMechanism(1.5).shuffled(20), 1.5),
     ],
 )
 def test_mixtures_are_no_worse_than_their_mechanism(mixed, sigma):
@@ -194,10 +194,9 @@ def test_several_steps_chosen_against_enumeration(eps):
 ])
 def test_upper_tails_of_the_loss_do_not_increase(mechanism, steps, chosen, reach, deepest):
     epoch = RandomAllocation(mechanism, steps, chosen)
-    at = np.array([1e-3, *np.linspace(reach / 4, reach, 4)])
-    low, high = (np.log(epoch.loss_tail(at, bound=bound)) for bound in ("lower", "upper"))
+    high = np.log(epoch.loss_tail(np.array([1e-3, *np.linspace(reach / 4, reach, 4)])))
     assert (np.diff(high) <= 0).all()
-    assert (low <= high).all()
+    assert math.log(epoch.loss_tail(1e-3, bound="lower")) <= high[0]
     # If far less mass is truncated than delta needs, losses far above eps have most of the tilted mass, and the error of the
     # transform hides delta: e^-145 at eps = 2 for discrete Gaussian noise.
     assert high[-1] < deepest

@@ -48,12 +48,12 @@ PROTOCOLS = {
 
 @pytest.mark.parametrize("name", [slow(name) if name in ("columns", "records", "k-ary") else name for name in PROTOCOLS])
 def test_the_guarantee_is_that_of_the_remaining_users(name):
-    one, fewer = PROTOCOLS[name](27, **ABSENT), PROTOCOLS[name](20)
+    one, fewer = PROTOCOLS[name](17, **ABSENT), PROTOCOLS[name](10)
     for bound in ("lower", "upper"):
         assert one.delta(0.5, bound=bound) == fewer.delta(0.5, bound=bound)
         assert one.epsilon(1e-6, bound=bound) == fewer.epsilon(1e-6, bound=bound)
     assert one.for_group(2).delta(0.7) == fewer.for_group(2).delta(0.7)
-    assert one.delta(0.5) > PROTOCOLS[name](27).delta(0.5, bound="lower")
+    assert one.delta(0.5) > PROTOCOLS[name](17).delta(0.5, bound="lower")
     assert repr(one).endswith("colluding=5, missing=2)")
     assert "colluding" not in repr(fewer)
     for copy in (from_dict(one.to_dict()), pickle.loads(pickle.dumps(one))):

@@ -90,7 +90,7 @@ def exact_exceeded(counts, users, gamma, a):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("users", "bins", "gamma"), [(6, 3, 0.25), (5, 7, 0.5), (8, 2, 0.1)])
+@pytest.mark.parametrize(("users", "bins", "gamma"), [(6, 3, 0.25), (4, 5, 0.5), (8, 2, 0.1)])
 def test_simultaneous_error(users, bins, gamma):
     mechanism = ShuffledHistogram(users, bins, gamma)
     for a in (0, 0.4, 1, 1.75, 2, 3.5, 6, 8):

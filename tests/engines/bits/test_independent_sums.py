@@ -78,7 +78,7 @@ def test_bounds_enclose_the_largest_divergence_of_all_datasets(protocol, pairs, 
 
 @pytest.mark.parametrize("protocol", [case[0] for case in CASES] + [
     slow(shuffle.FlippedReports(2000, 30, 8, 0.05, view="sums")),
-    slow(shuffle.RealSum(5000, 60.0, 3, view="columns")),
+    slow(shuffle.RealSum(500, 60.0, 3, view="columns")),
 ], ids=repr)
 def test_mu_is_between_that_of_delta_and_that_of_the_sums(protocol):
     lower, upper = (protocol.gdp_mu(bound=bound) for bound in ("lower", "upper"))

@@ -59,7 +59,7 @@ def test_the_upper_bound_of_an_oracle_is_the_maximum(randomizer, users, eps):
 
 
 @pytest.mark.parametrize(("seed", "inputs", "outputs", "users", "eps"), [
-    slow(1, 3, 3, 35, 0.3), slow(3, 3, 4, 21, 0.8), slow(4, 4, 3, 20, 0.5),
+    slow(1, 3, 3, 20, 0.3), slow(3, 3, 4, 14, 0.8), slow(4, 4, 3, 14, 0.5),
 ])
 def test_the_upper_bound_of_a_matrix_is_the_maximum_over_every_dataset(seed, inputs, outputs, users, eps):
     weights = np.random.default_rng(seed).dirichlet(np.ones(outputs), inputs)

@@ -186,7 +186,7 @@ def test_bounds_of_one_matrix_are_in_order():
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(st.integers(0, 2**32), st.integers(30, 3000), st.floats(0.003, 0.4), st.integers(1, 2000), st.floats(0, 0.1),
        st.floats(0.2, 1))
 def test_bounds_of_random_matrices_are_in_order(seed, users, eps, more_users, more_eps, share):

@@ -54,7 +54,7 @@ def relative_error(blanket, low, high, v, share):
     return width * sum((weight * density(center + width * x) / scale for x, weight in places), arb(0)) / exact - 1
 
 
-@pytest.mark.parametrize("count", [8, slow(250)])
+@pytest.mark.parametrize("count", [8, slow(60)])
 def test_the_error_of_a_rule_is_at_most_the_proved_one(count):
     flint = pytest.importorskip("flint")
     r = random.Random(3)
