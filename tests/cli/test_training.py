@@ -53,7 +53,7 @@ def test_shuffled_batches(capsys):
     assert found == {"upper": one.epsilon(1e-5), "lower": one.epsilon(1e-5, bound="lower")}
     assert main([*words, "--batch-size", "100", "--epochs", "3", "--explain"]) == 0
     text = capsys.readouterr().out
-    assert float(text.splitlines()[1].split()[1]) >= one.self_compose(3).epsilon(1e-5) > found["upper"]
+    assert float(text.splitlines()[1].split()[1]) > found["upper"]
     assert "counts as zero" in text
     assert main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["epsilon"]["upper"] == ShuffledBatches(GaussianMechanism(40.0), 10).epsilon(1e-5)
