@@ -6,8 +6,7 @@ import mpmath as mp
 import pytest
 
 from shufflebounds import mechanisms, sampling
-from shufflebounds.certify import _allocation, bounds_of
-from shufflebounds.certify.balls import certified, flint
+from shufflebounds.certify.balls import flint
 from tests.strategies import slow, thinned
 
 pytest.importorskip("flint")
@@ -62,20 +61,14 @@ def test_one_and_two_steps(scale, steps, removed):
 
 
 @pytest.mark.parametrize("removed", [True, False])
-@pytest.mark.parametrize(("number", "digits"), [(3, 2), slow(17, 5)])
-def test_every_number_of_cells_gives_bounds(removed, number, digits, monkeypatch):
-    monkeypatch.setattr(_allocation, "NUMBER", number)
-    monkeypatch.setattr(_allocation, "DIGITS", digits)
-    # Two steps are summed up, so their value is compared along the contour, too.
-    for steps in (2, 3):
-        pair = sampling.AllocationPair(mechanisms.LaplaceMechanism(0.7), steps, removed)
-        (answer,) = bounds_of(pair)(0.4, True)
-        ball = certified(answer, 0.4, 15, 10.0)
-        below, above = (pair.delta(0.4, bound=bound) for bound in ("lower", "upper"))
-        assert float(ball.lower()) <= above
-        assert float(ball.upper()) >= below
-        if steps == 2:
-            assert float(ball.lower()) <= exact(0.7, 2, 0.4, removed) <= float(ball.upper())
+def test_the_ball_of_two_steps_is_between_the_bounds(removed):
+    pair = sampling.AllocationPair(mechanisms.LaplaceMechanism(0.7), 2, removed)
+    ball, (below, above) = pair.certify(0.4), (pair.delta(0.4, bound=bound) for bound in ("lower", "upper"))
+    assert float(ball.lower()) <= exact(0.7, 2, 0.4, removed) <= float(ball.upper())
+    assert float(ball.lower()) <= above
+    assert float(ball.upper()) >= below
+    # The bounds by means and by two values of each cell differ.
+    assert 0 < float(ball.rad()) < 1e-3 * above
 
 
 @pytest.mark.parametrize(("scale", "steps"), [slow(1.0, 3), slow(0.5, 20), slow(3.0, 200)])

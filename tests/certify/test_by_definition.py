@@ -7,8 +7,6 @@ import mpmath as mp
 import pytest
 
 from shufflebounds import mechanisms, shuffle
-from shufflebounds.certify import _shuffle
-from shufflebounds.certify.balls import flint
 from tests.certify.test_certify import assert_certified
 from tests.strategies import slow, thinned
 
@@ -207,14 +205,6 @@ def test_eight_bins_are_enumerated_up_to_their_order():
     protocol = mechanisms.KaryResponse(8, 1.0).shuffled(3)
     assert protocol.argument(0.3) == "every dataset"
     assert protocol.log_delta(0.3, bound="lower") <= float(protocol.certify(0.3).log()) <= protocol.log_delta(0.3)
-
-
-@pytest.mark.parametrize(("users", "counts"), [(0, []), (3, [(1, 0)]), (3, [(3, -1)]), (3, [(1, 1, 1)])])
-def test_datasets_of_another_number_of_users_are_refused(users, counts):
-    protocol, datasets = mechanisms.FiniteRandomizer(((0.7, 0.3), (0.4, 0.6))).shuffled(3), [(one, (0, 1)) for one in counts]
-    for every in (False, True):
-        with pytest.raises((ArithmeticError, ValueError)):
-            _shuffle._matrix(protocol, users, 1.0, datasets, every=every).value(flint().arb(1.1))
 
 
 def test_personalized_bits_of_every_dataset():

@@ -7,7 +7,7 @@ import mpmath as mp
 import pytest
 
 from shufflebounds import InfeasibleError, mechanisms, sampling, shuffle
-from shufflebounds.certify import _dispatch, blanket, by_definition, clones_window, sampled_gaussians
+from shufflebounds.certify import blanket, by_definition, clones_window, confirms, outcomes_of, sampled_gaussians
 from shufflebounds.certify._shuffle import _matrix
 from shufflebounds.certify.balls import flint
 from tests.strategies import slow, thinned
@@ -25,20 +25,20 @@ def precision():
 
 def test_only_a_ball_around_0_proves_that_delta_is_0():
     ball = flint().arb
-    assert _dispatch.confirms(ball(0), -math.inf, "upper", 1e-9)
-    assert _dispatch.confirms(ball(0, 1e-30), -math.inf, "upper", 1e-9)
-    assert not _dispatch.confirms(ball(1e-3, 1e-3), -math.inf, "upper", 1e-9)
-    assert not _dispatch.confirms(ball(1e-30), -math.inf, "upper", 1e-9)
+    assert confirms(ball(0), -math.inf, "upper", 1e-9)
+    assert confirms(ball(0, 1e-30), -math.inf, "upper", 1e-9)
+    assert not confirms(ball(1e-3, 1e-3), -math.inf, "upper", 1e-9)
+    assert not confirms(ball(1e-30), -math.inf, "upper", 1e-9)
 
 
 def test_every_number_in_a_ball_must_keep_the_stated_bound():
     ball, stated = flint().arb, math.log(1e-3)
-    assert _dispatch.confirms(ball(-1e-3), stated, "upper")
-    assert _dispatch.confirms(ball(0, 0.5e-3), stated, "upper")
-    assert not _dispatch.confirms(ball(0, 2e-3), stated, "upper")
-    assert _dispatch.confirms(ball(3e-3, 1e-3), stated, "lower")
-    assert not _dispatch.confirms(ball(3e-3, 2.5e-3), stated, "lower")
-    assert not _dispatch.confirms(ball(3e-3, 4e-3), stated, "lower")
+    assert confirms(ball(-1e-3), stated, "upper")
+    assert confirms(ball(0, 0.5e-3), stated, "upper")
+    assert not confirms(ball(0, 2e-3), stated, "upper")
+    assert confirms(ball(3e-3, 1e-3), stated, "lower")
+    assert not confirms(ball(3e-3, 2.5e-3), stated, "lower")
+    assert not confirms(ball(3e-3, 4e-3), stated, "lower")
 
 
 @pytest.mark.parametrize("kinds", thinned([1, 2, 3, 30, 70], 3))
@@ -115,14 +115,19 @@ def test_limits_of_the_sums_are_of_one_kind(monkeypatch):
         mechanisms.KaryResponse(10, 1.0).shuffled(10**4).certify(0.02, bound="lower")
 
 
-def test_a_fault_is_not_taken_for_a_missing_certificate(monkeypatch):
-    def fails(mechanism):
-        raise TypeError("a fault")
+class FaultyResponse(mechanisms.RandomizedResponse):
+    # Certificates are those of classes of the library.
+    __module__ = mechanisms.RandomizedResponse.__module__
 
-    allocation = sampling.RandomAllocation(mechanisms.RandomizedResponse(1.0), 3, 2)
-    monkeypatch.setitem(_dispatch.outcomes_of._known, "RandomizedResponse", fails)
+
+@outcomes_of.of("FaultyResponse")
+def _(mechanism):
+    raise TypeError("a fault")
+
+
+def test_a_fault_is_not_taken_for_a_missing_certificate():
     with pytest.raises(TypeError, match="a fault"):
-        allocation.certify(0.1)
+        sampling.RandomAllocation(FaultyResponse(1.0), 3, 2).certify(0.1)
 
 
 def bits_delta(users, flip, eps):
@@ -159,3 +164,11 @@ def test_a_protocol_of_more_users_is_no_upper_bound():
         _matrix(protocol, 151, 1.0).value(flint().arb(2))
     with pytest.raises(ArithmeticError, match=r"participation 0\.5"):
         _matrix(protocol._of_users(100), 50, 0.5).value(flint().arb(2))
+
+
+@pytest.mark.parametrize(("users", "counts"), [(0, []), (3, [(1, 0)]), (3, [(3, -1)]), (3, [(1, 1, 1)])])
+def test_datasets_of_another_number_of_users_are_refused(users, counts):
+    protocol, datasets = mechanisms.FiniteRandomizer(((0.7, 0.3), (0.4, 0.6))).shuffled(3), [(one, (0, 1)) for one in counts]
+    for every in (False, True):
+        with pytest.raises((ArithmeticError, ValueError)):
+            _matrix(protocol, users, 1.0, datasets, every=every).value(flint().arb(1.1))
