@@ -7,8 +7,6 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from shufflebounds._engines.datasets.largest_sum import single_bounds
-from shufflebounds._engines.excess.excess_law import ExcessLaw
 from shufflebounds.mechanisms import (
     DiscreteGaussianMechanism,
     FiniteRandomizer,
@@ -122,12 +120,10 @@ def test_likelihood_ratios_whose_squares_overflow():
 
 
 def test_distributions_with_values_whose_squares_overflow():
-    # A value 1e200 with probability 1e-210 adds 1e-10 to delta of one user.
-    ordinary = ExcessLaw(np.log([0.5, 0.3]), np.log([1.2, 0.9]), np.log([0.8, 1.1]), log_rest=math.log(0.2))
-    rare = ExcessLaw(np.append(ordinary.log_mass, math.log(1e-210)), np.append(ordinary.log_a, math.log(1e200)),
-                     np.append(ordinary.log_b, -math.inf), log_rest=math.log(0.2))
-    first, second = (math.exp(x) for x in single_bounds([ordinary, rare], 0.0, 100))
-    assert first + 0.99e-10 < second < first + 1.01e-10
+    # The last output shows that the target has the third input: a likelihood ratio of 1e200.
+    shuffled = FiniteRandomizer([[0.3, 0.7, 1e-210], [0.5, 0.5, 1e-210], [0.4, 0.6 - 1e-10, 1e-10]]).shuffled(100)
+    for bound in ("lower", "upper"):
+        assert shuffled.delta(0.28, bound=bound) == pytest.approx(1e-10, rel=1e-9)
 
 
 def two_level(eps0, share, eps):
