@@ -5,17 +5,15 @@ If all users, or all steps, have the same Gaussian noise, the likelihood ratio i
     E[(e^L_1 + ... + e^L_n)^a] = a! [x^a] (sum_k E[e^(kL)] x^k / k!)^n,    E[e^(kL)] = e^(k (k - 1)/(2 sigma^2)).
 """
 
-from functools import partial
+import math
 
 import mpmath
 import numpy as np
 import pytest
 
 from shufflebounds._engines.datasets.largest_message import mean_renyi
-from shufflebounds._losses.renyi import mixture_tail, upper_renyi
-from shufflebounds._losses.sampled_profile import SampledProfile
 from shufflebounds.mechanisms import GaussianMechanism, GaussianVector
-from shufflebounds.profile.extend import IntervalArray
+from shufflebounds.profile.extend import ClosedForms, DominatingPairInfo, IntervalArray, PrivacyProfile, Sampling
 from shufflebounds.sampling import AllocationPair, RandomAllocation
 from tests.strategies import slow, thinned
 
@@ -87,36 +85,60 @@ def test_random_allocation(order):
         assert RandomAllocation(GaussianMechanism(1.6), 100).rdp(order) < 1.01 * exact
 
 
+class Mixed(ClosedForms):
+    """A mixture of some noise with a given rate, whose Renyi divergences are at least `least`, and at most a number that follows
+    from values of delta alone.
+    """
+
+    def __init__(self, noise, rate, least=-math.inf):
+        self.noise, self.rate, self.least = noise, rate, least
+
+    def mixture(self):
+        return (self.noise,), self.rate
+
+    def renyi_limit(self, orders, upper):
+        return np.full(orders.size, math.inf if upper else self.least)
+
+
+class Sampled(PrivacyProfile):
+    """Gaussian noise, given by upper bounds of delta and by closed forms, whose answers may have a relative gap of `gap`."""
+
+    def __init__(self, noise, gap, forms):
+        self.noise, self.gap, self.forms = noise, gap, forms
+
+    def both(self, eps):
+        exact = self.noise.log_delta(eps)
+        return IntervalArray(exact, exact)
+
+    def describe(self):
+        return DominatingPairInfo(self.both, sampling=Sampling(spacing=0.1, refined_gap=self.gap, above=self.both))
+
+    def closed_forms(self):
+        return self.forms
+
+
 @pytest.mark.parametrize(("power", "start"), thinned([(0.0, 3.0), (1.0, 3.0), (3.0, 1.0), slow(7.0, 12.0)], 2))
 def test_tail_of_the_integral(power, start):
     # The integrand is that of Gaussian noise with sigma = 1 that is not sampled (rate 1).
-    orders = 1 + np.geomspace(0.01, 1e4, 300)
-    found = mixture_tail(power, start, orders, orders / 2, 1.0)
+    found, sampled = (Mixed(GaussianMechanism(1.0), rate).tail()(power, start) for rate in (1.0, 0.01))
     with mpmath.workdps(30):
         def grown(t):
             return mpmath.exp(power * t) * (mpmath.ncdf(0.5 - t) - mpmath.exp(t) * mpmath.ncdf(-0.5 - t))
 
         exact = mpmath.log(mpmath.quad(grown, [start, start + 2, start + 6, start + 20]))
     assert exact <= found < exact + 8
-    assert mixture_tail(power, start, orders, orders / 2, 0.01) == pytest.approx(found + np.log(0.01), abs=1e-9)
+    assert sampled == pytest.approx(found + np.log(0.01), abs=1e-9)
 
 
 @pytest.mark.parametrize(("mu", "order"), [(0.5, 1.0), (0.5, 2.5), (1.0, 8.0)])
 def test_upper_bounds_alone(mu, order):
-    """The exact hockey-stick divergence of N(mu, 1) and N(0, 1), whose Renyi divergence is known, with that tail."""
-    def both(eps):
-        exact = GaussianMechanism(1 / mu).log_delta(eps)
-        return IntervalArray(exact, exact)
-
-    orders = np.arange(2.0, 400)
-    tail = partial(mixture_tail, orders=orders, divergences=orders * mu**2 / 2, rate=1.0)
-    samples = SampledProfile(both, np.inf, 0.5, first_stage=True)
-    exact = order * mu**2 / 2
+    """The exact hockey-stick divergence of N(mu, 1) and N(0, 1), whose Renyi divergence is known, with a bound of its tail."""
+    noise, exact = GaussianMechanism(1 / mu), order * mu**2 / 2
     for rtol, least in ((0.005, -np.inf), (0.005, exact), (1e-3, 0.5 * exact)):
-        found = upper_renyi(samples.copy(), order, rtol, 300, tail, least)
+        found = Sampled(noise, rtol, Mixed(noise, 1.0, least)).rdp(order)
         # With a small `least` the interpolation may add twice as much.
         assert exact <= found * (1 + 1e-12) <= exact * (1 + 4 * rtol)
-    assert upper_renyi(samples.copy(), order, 0.005, 300, None, -np.inf) == np.inf
+    assert Sampled(noise, 0.005, ClosedForms()).rdp(order) == math.inf
 
 
 def test_mean_of_three_ratios_by_quadrature():
