@@ -328,3 +328,14 @@ def test_turned_sums(size, log_reach, seed):
 def test_turned_sums_of_the_wrong_shape():
     with pytest.raises(ValueError, match=r"\(2, rows, 3\), got \(2, 1, 4\)"):
         _smoothed.turned_sums(np.ones(1), np.ones(3), np.ones((2, 1, 4)))
+
+
+def test_a_distribution_without_its_mass_at_zero_is_refused():
+    log_mass, height = np.log([0.25, 0.25]), np.array([1.0, 0.0])
+    with pytest.raises(TypeError, match="log_rest"):
+        ExcessLaw(log_mass, height, height[::-1])
+    with pytest.raises(ValueError, match=r"log_rest=-inf .* total mass 0\.5: it must be 1"):
+        ExcessLaw(log_mass, height, height[::-1], -math.inf)
+    with pytest.raises(ValueError, match="with the mass of the value 0"):
+        sums(height, log_mass, 5.0, None, Effort.FINE)
+    assert math.isfinite(ExcessLaw(log_mass, height, height[::-1], math.log(0.5)).log_phi([0.1], 5).upper[0])

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from shufflebounds._core import _losses
 from shufflebounds._engines.compose.grid_product import Product
-from shufflebounds._losses.interpolation import connect_the_dots, supporting_lines
-from shufflebounds.profile.extend import LossAtoms
+from shufflebounds.profile.extend import DominatingPairInfo, LossAtoms, Reverse
 from shufflebounds.shuffle import BinomialNoise
 from tests.oracles import LONG as mp
 from tests.oracles import hockey_stick_of_losses as hockey_stick
@@ -196,15 +195,14 @@ def test_grid_bounds_from_values_of_delta(trials, step):
         if pair.shifted_first:
             p, q = q, p
         reverse = pair.reverse()
-        index = np.arange(-math.ceil(8 / step), math.ceil(8 / step) + 1)
-        law = connect_the_dots(step * index, pair._log_delta, reverse._log_delta).law(0.0, step, upper=True)
-        low = supporting_lines(step * index, pair._log_delta, reverse._log_delta)
+        info = DominatingPairInfo(pair._log_delta, reverse=Reverse(reverse._log_delta, math.inf))
+        low, law = (info.law(0.0, step, -60.0, None, upper=upper) for upper in (False, True))
         assert law.slack < 1e-11
         assert low.slack < 1e-9
         for eps in np.linspace(-4, 7, 45):
             exact = mp.fsum(max(mp.mpf(0), a - mp.exp(mp.mpf(float(eps))) * b) for a, b in zip(p, q))
             above = hockey_stick(law.log_p + law.slack, law.losses + law.loss_error, eps, law.log_rest + law.slack)
-            below = hockey_stick(low.log_p - low.slack, low.loss - low.loss_error, eps)
+            below = hockey_stick(low.log_p - low.slack, low.losses - low.loss_error, eps, low.log_rest)
             assert below <= exact <= above
             if step < 0.01:
                 assert above - below < mp.mpf("1e-4")

@@ -3,12 +3,9 @@
 import math
 from fractions import Fraction
 
-import numpy as np
 import pytest
 
 from shufflebounds import mechanisms, sampling, shuffle
-from shufflebounds._engines.excess.evaluation import Effort, sums
-from shufflebounds._engines.excess.excess_law import ExcessLaw
 from tests.fuzz import two_level
 
 pytest.importorskip("flint")
@@ -100,14 +97,3 @@ def test_the_mass_at_zero_of_two_level_randomizers(randomizer):
     one, both, _ = randomizer._shares()
     law, more = randomizer.excess_laws()[0].upper, math.expm1(randomizer.local_eps) * (one + both)
     assert math.exp(law.log_rest) == pytest.approx(more / (1 + more), rel=1e-12)
-
-
-def test_a_distribution_without_its_mass_at_zero_is_refused():
-    log_mass, height = np.log([0.25, 0.25]), np.array([1.0, 0.0])
-    with pytest.raises(TypeError, match="log_rest"):
-        ExcessLaw(log_mass, height, height[::-1])
-    with pytest.raises(ValueError, match=r"log_rest=-inf .* total mass 0\.5: it must be 1"):
-        ExcessLaw(log_mass, height, height[::-1], -math.inf)
-    with pytest.raises(ValueError, match="with the mass of the value 0"):
-        sums(height, log_mass, 5.0, None, Effort.FINE)
-    assert math.isfinite(ExcessLaw(log_mass, height, height[::-1], math.log(0.5)).log_phi([0.1], 5).upper[0])
