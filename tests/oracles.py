@@ -8,6 +8,7 @@ import json
 import math
 from collections import Counter, defaultdict
 from fractions import Fraction
+from functools import cache
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -98,6 +99,24 @@ def convolved(a, b):
 def with_bit(law, chance):
     """Return the masses of a sum with one more bit, which is 1 with probability `chance`."""
     return convolved(law, [1 - chance, chance])
+
+
+@cache
+def tails_of_bits(others, flip, eps):
+    """Return the probability of a loss above eps, target's bit 0 against 1, for each number of ones among the other bits.
+
+    A second list has the same probabilities with those of the next larger sum added.
+    """
+    q, factor, out, further = Fraction(flip), rational(eps), [], []
+    for ones in range(others + 1):
+        law = [Fraction(1)]
+        for chance in [1 - q] * ones + [q] * (others - ones):
+            law = with_bit(law, chance)
+        zero, one = with_bit(law, q), with_bit(law, 1 - q)
+        count = sum(a > factor * b for a, b in zip(zero, one))
+        out.append(sum(zero[:count]))
+        further.append(sum(zero[: count + 1]))
+    return out, further
 
 
 def hockey_stick(first, second, factor):

@@ -8,7 +8,8 @@ import pytest
 
 from shufflebounds._core import _bits
 from shufflebounds._engines.bits import two_bins as _bin_pair
-from tests.oracles import log_odds, logarithm, rational
+from shufflebounds.shuffle import ShuffledBits
+from tests.oracles import log_odds, logarithm, rational, tails_of_bits
 from tests.strategies import thinned
 
 
@@ -73,3 +74,42 @@ def test_tables_of_bins(eps):
     found = bins.log_delta((2, 10), (3, 9))
     assert found.lower <= value <= found.upper
     assert found.upper - found.lower < 1e-9
+
+
+def tail_arguments(flip, eps, gap):
+    """Return the arguments of the kernel of tails after the numbers of ones and zeros."""
+    return (flip, 1 - flip), (1 - flip, flip), eps, gap
+
+
+@pytest.mark.parametrize("flip", [1e-7, 0.01, 0.25, 0.4375, 0.5 - 1e-9])
+@pytest.mark.parametrize("share", [1e-12, 1e-5, 0.1, 0.45, 0.9, 1 - 1e-9])
+def test_tails_of_every_dataset(flip, share):
+    budget = log_odds(flip)
+    eps = share * float(budget)
+    for others in (0, 1, 6, 11):
+        exact, further = tails_of_bits(others, flip, eps)
+        logs = [logarithm(value) for value in exact]
+        ones = np.arange(others + 1.0)
+        lower, upper, last, beyond = _bits.bits_log_tails(ones, others - ones, *tail_arguments(flip, eps, float(budget - eps)))
+        assert all(low <= log <= high and high - low < 1e-12 * (1 + abs(log)) for low, log, high in zip(lower, logs, upper))
+        # At eps near the budget, the probability of the next sum is computed from an absolute error.
+        assert all(logarithm(value) <= high < logarithm(value) + (1e-9 if share < 0.95 else math.inf)
+                   for value, high in zip(further, beyond))
+        assert (np.diff(last) >= 0).all()
+        assert (np.diff(last) <= 1).all()
+
+
+@pytest.mark.parametrize(("flip", "fakes"), [(0.25, 0), (0.49, 0), (1e-3, 0), (0.25, 5000), (0.49, 2000)])
+@pytest.mark.parametrize("share", [1e-4, 0.02, 0.3])
+def test_blocks_of_datasets(flip, fakes, share):
+    """The search evaluates at most about a thousand datasets, the kernel all of them."""
+    budget = log_odds(flip)
+    eps = share * float(budget)
+    users = 3000
+    others = users + fakes - 1
+    ones = np.arange(others + 1.0)
+    ones = ones[(ones < users) | (ones >= fakes)]
+    lower, *_ = _bits.bits_log_tails(ones, others - ones, *tail_arguments(flip, eps, float(budget - eps)))
+    below, above = (math.log(ShuffledBits(users, flip, fakes=fakes).loss_tail(eps, bound=bound)) for bound in ("lower", "upper"))
+    assert below <= lower.max() + 1e-15
+    assert lower.max() - 1e-15 <= above <= below + 0.15

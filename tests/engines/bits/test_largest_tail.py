@@ -1,4 +1,4 @@
-"""The largest tail of the loss over all datasets of bits, its kernel, and the bounds of blocks, against exact fractions."""
+"""The largest tail of the loss over all datasets of bits, against exact fractions."""
 
 import itertools
 import math
@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from shufflebounds._core import _bits
-from shufflebounds._engines.bits.largest_tail import largest_tails
-from shufflebounds.mechanisms import FiniteRandomizer
+from shufflebounds.mechanisms import FiniteRandomizer, RandomizedResponse
 from shufflebounds.shuffle import ShuffledBits
-from tests.oracles import log_odds, logarithm, rational, with_bit
+from tests.oracles import log_odds, logarithm, rational, tails_of_bits, with_bit
 from tests.strategies import slow
 
 
@@ -21,41 +19,13 @@ def tails(protocol, eps):
     return [protocol.loss_tail(eps, bound=bound) for bound in ("lower", "upper")]
 
 
-def exact_tails(others, flip, eps):
-    """Return the probability of a loss above eps, target's bit 0 against 1, for each number of ones among the other bits.
-
-    A second list has the same probabilities with those of the next larger sum added.
-    """
-    q, factor, out, further = Fraction(flip), rational(eps), [], []
-    for ones in range(others + 1):
-        law = [Fraction(1)]
-        for chance in [1 - q] * ones + [q] * (others - ones):
-            law = with_bit(law, chance)
-        zero, one = with_bit(law, q), with_bit(law, 1 - q)
-        count = sum(a > factor * b for a, b in zip(zero, one))
-        out.append(sum(zero[:count]))
-        further.append(sum(zero[: count + 1]))
-    return out, further
-
-
 @pytest.mark.parametrize("flip", [1e-7, 0.01, 0.25, 0.4375, 0.5 - 1e-9])
 @pytest.mark.parametrize("share", [1e-12, 1e-5, 0.1, 0.45, 0.9, 1 - 1e-9])
 def test_every_dataset(flip, share):
     # At 1e-12 of the budget, the kernel subtracts two exponentials close to 1.
-    budget = log_odds(flip)
-    eps = share * float(budget)
-    gap = float(budget - eps)
+    eps = share * float(log_odds(flip))
     for others in (0, 1, 6, 11):
-        exact, further = exact_tails(others, flip, eps)
-        logs = [logarithm(value) for value in exact]
-        ones = np.arange(others + 1.0)
-        lower, upper, last, beyond = _bits.bits_log_tails(ones, others - ones, *question(flip, eps, gap))
-        assert all(low <= log <= high and high - low < 1e-12 * (1 + abs(log)) for low, log, high in zip(lower, logs, upper))
-        # At eps near the budget, the probability of the next sum is computed from an absolute error.
-        assert all(logarithm(value) <= high < logarithm(value) + (1e-9 if share < 0.95 else math.inf)
-                   for value, high in zip(further, beyond))
-        assert (np.diff(last) >= 0).all()
-        assert (np.diff(last) <= 1).all()
+        exact, _ = tails_of_bits(others, flip, eps)
         for fakes in (0, others // 2 + 1):
             users = others + 1 - fakes
             if users < 1:
@@ -64,27 +34,6 @@ def test_every_dataset(flip, share):
             below, above = tails(ShuffledBits(users, flip, fakes=fakes), eps)
             assert below <= best <= above
             assert above - below < 1e-12 * best
-
-
-def question(flip, eps, gap):
-    """Return the arguments of the kernel after the numbers of ones and zeros."""
-    return (flip, 1 - flip), (1 - flip, flip), eps, gap
-
-
-@pytest.mark.parametrize(("flip", "fakes"), [(0.25, 0), (0.49, 0), (1e-3, 0), (0.25, 5000), (0.49, 2000)])
-@pytest.mark.parametrize("share", [1e-4, 0.02, 0.3])
-def test_blocks_of_datasets(flip, fakes, share):
-    """The search evaluates at most about a thousand datasets, the kernel all of them."""
-    budget = log_odds(flip)
-    eps = share * float(budget)
-    users = 3000
-    others = users + fakes - 1
-    ones = np.arange(others + 1.0)
-    ones = ones[(ones < users) | (ones >= fakes)]
-    lower, *_ = _bits.bits_log_tails(ones, others - ones, *question(flip, eps, float(budget - eps)))
-    below, above = np.log(tails(ShuffledBits(users, flip, fakes=fakes), eps))
-    assert below <= lower.max() + 1e-15
-    assert lower.max() - 1e-15 <= above <= below + 0.15
 
 
 @pytest.mark.parametrize("flip", [1e-320, 1e-300, 0.1, 0.5 - 2.0**-54])
@@ -99,14 +48,23 @@ def test_extreme_losses(flip):
         assert upper[0] > 0.5 - 1e-15 or flip > 0.4
 
 
-def test_a_rounded_flip_probability():
-    """Bounds with an error of the flip probability are valid for each flip probability in this range."""
-    eps, error = 0.3, 1e-6
-    for flip in (0.1 * (1 - error), 0.1 * (1 + 0.1 * error)):
-        exact = max(exact_tails(9, flip, eps)[0])
-        lower, upper = largest_tails(10, 0, 0.1, np.array([eps]), error).alone()
-        assert lower <= exact <= upper <= (1 + 1e-4) * lower
-    assert largest_tails(10, 0, 0.1, np.array([1e-9]), error).alone().upper == 1
+@pytest.mark.parametrize("budget", [0.1, 1.0])
+def test_a_rounded_flip_probability(budget):
+    """The flip probability 1/(e^budget + 1) is no double, and each eps is within an ulp of the loss of an outcome."""
+    flip, users = 1 / (1 + rational(budget)), 3
+    losses = set()
+    for ones in range(users):
+        law = [Fraction(1)]
+        for chance in [1 - flip] * ones + [flip] * (users - 1 - ones):
+            law = with_bit(law, chance)
+        losses |= {float(logarithm(a / b)) for a, b in zip(with_bit(law, flip), with_bit(law, 1 - flip))}
+    eps = [loss * (1 + step * 2.0**-52) for loss in losses if 1e-3 < loss < 0.99 * budget for step in (-1, 0, 1)]
+    protocol = RandomizedResponse(budget).shuffled(users)
+    for at, lower, upper in zip(eps, *tails(protocol, np.array(eps))):
+        assert lower <= max(tails_of_bits(users - 1, flip, at)[0]) <= upper
+    at = 0.3 * budget
+    assert tails(protocol, at) == pytest.approx([float(max(tails_of_bits(users - 1, flip, at)[0]))] * 2, rel=1e-11)
+    assert protocol.loss_tail(1e-17) == 1
 
 
 @pytest.mark.parametrize(("zero", "one"), [
