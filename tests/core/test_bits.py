@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from shufflebounds._core import _bits
-from shufflebounds._engines.bits import two_bins as _bin_pair
 from shufflebounds.shuffle import ShuffledBits
 from tests.oracles import log_odds, logarithm, rational, tails_of_bits
 from tests.strategies import thinned
@@ -65,15 +64,6 @@ def test_masses_that_underflow_are_passed():
     found = [_bits.two_sums(part, part, ratios, np.append(0.0, np.cumsum(part)), 0.25, eps, *gaps, 1e-13)
              for part, ratios in ((law, ratio), other)]
     assert found[0] == pytest.approx(found[1], rel=1e-12)
-
-
-@pytest.mark.parametrize("eps", [0.1, 0.7])
-def test_tables_of_bins(eps):
-    bins = _bin_pair.TwoBins(0.2, eps, -60.0)
-    value = logarithm(exact((2, 10), (3, 9), 0.2, rational(eps)))
-    found = bins.log_delta((2, 10), (3, 9))
-    assert found.lower <= value <= found.upper
-    assert found.upper - found.lower < 1e-9
 
 
 def tail_arguments(flip, eps, gap):
