@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from shufflebounds._losses.release import Remembered
 from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism
-from shufflebounds.profile.extend import IntervalArray
+from shufflebounds.profile.extend import DominatingPairInfo, IntervalArray
 
 
 def test_known_values_bound_those_at_larger_eps():
-    known = Remembered(lambda eps: IntervalArray(-2 * eps - 1, -2 * eps), 1e-3)
+    known, _ = DominatingPairInfo(lambda eps: IntervalArray(-2 * eps - 1, -2 * eps)).hockey_sticks
     eps = np.array([0.5, 1.0, 1.5, 2.0, 700.0])
     assert known.above(eps).tolist() == [0.0] * 5
     known(np.array([2.0, 1.0]))
