@@ -134,11 +134,11 @@ class ReplaceOne(PrivacyProfile):
         # removal followed by an addition are smaller than those for the worst pair; `forms` uses the smaller ones.
         exact = isinstance(above, ReplacedValues) or (above is not None and without_sampling(above))
         closed = self._known and (forms.pure < math.inf or exact)
-        return _Worst(*self._known, forms) if self._known and closed else forms
+        return Between(*self._known, min(forms.pure, self._known[1]._pure_epsilon())) if self._known and closed else forms
 
     def describe(self) -> DominatingPairInfo:
         forms, (pair, worst) = self._closed, self._known or (None, None)
-        if pair is worst and isinstance(forms, _Worst):
+        if pair is worst and isinstance(forms, Between):
             return forms.sides[True]._pair_info()
         # A value of this delta takes about a hundred times as long as a value of delta of `profile`, because of a search over t or
         # a composition. So a composition evaluates it at a few hundred eps only.
@@ -152,25 +152,9 @@ class ReplaceOne(PrivacyProfile):
             # attained pair. If `pair` is the maximum of several pairs, only these are attained.
             info = pair._pair_info()
             losses, attained = worst._pair_info().losses, attained._replace(pairs=(info,) if pair._of_one_pair else info.below)
-            sampling = worst._pair_info().sampling if isinstance(forms, _Worst) else sampling
-        assert isinstance(forms, _TwoSteps | _Worst)
+            sampling = worst._pair_info().sampling if isinstance(forms, Between) else sampling
+        assert isinstance(forms, _TwoSteps | Between)
         return DominatingPairInfo(forms.log_delta, forms.pure, sampling=sampling, losses=losses, attained=attained)
-
-
-class _Worst(Between):
-    """Bounds for the worst replacement: the lower bounds of `below`, and the upper bounds of `above`."""
-
-    def __init__(self, below: PrivacyProfile, above: PrivacyProfile, forms: _TwoSteps) -> None:
-        super().__init__(below, above, min(forms.pure, above._pure_epsilon()))
-        self.attained = forms.attained
-
-    def side(self, eps: FloatArray, upper: bool) -> FloatArray:
-        if upper:
-            return super().side(eps, True)
-        # Rounding outputs to cells decreases the lower bound slightly, so the lower bound of a removal or of an addition may be
-        # larger.
-        ways = self.attained if self.sides[0] is not self.sides[1] else self.sides[:1]
-        return np.asarray(np.max([way._log_side(eps, upper=False) for way in ways], axis=0))
 
 
 class _TwoSteps(ClosedForms):
