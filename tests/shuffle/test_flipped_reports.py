@@ -482,7 +482,7 @@ def test_smallest_pure_budget_without_a_search(protocol):
 def test_one_bound_of_sums_without_tables_does_not_need_the_other():
     flipped = FlippedReports(10**4, 0, 100, 0.0376, view="sums")
     sums = flipped._closed._twice
-    both, composed = sums.log_delta(np.array([6.0])), sums.composed
+    both, composed = sums.log_delta(np.array([6.0])), sums.sides
     for upper, word in enumerate(("lower", "upper")):
         # Without the other composition, an attempt to compute the other bound would raise an error.
         sums.__dict__["composed"] = tuple(one if at == upper else None for at, one in enumerate(composed))

@@ -103,10 +103,9 @@ def _(protocol: Any) -> Callable[[int], Answer] | None:
 def _(protocol: Any) -> Bounds:
     if of_people(protocol) is not None:
         return bounds_of.default(protocol)
-    # One pair of neighbours changes the target's bits in all columns, and the total is a function of the columns.
-    below, above = map(bounds_of, protocol._closed.composed)
-    total = bounds_of(replace(protocol, view="total"))
-    return lambda eps, upper: above(eps, True) if upper else chain(total(eps, False), below(eps, False))
+    # One pair of neighbours changes the target's bits in all columns.
+    below, above = map(bounds_of, protocol._closed.sides)
+    return lambda eps, upper: (above if upper else below)(eps, upper)
 
 
 @hockey_stick_of.of("FlippedReports")

@@ -40,13 +40,14 @@ from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.curves import convex_hull
 from shufflebounds._losses.release import SINGLE, Attained, CurveBounds, DominatingPairInfo, Losses, Releases, Sampling
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
+from shufflebounds.profile.between import Between
 from shufflebounds.profile.calibration import least_parameter, one_of_releases
 from shufflebounds.profile.chain import GroupInfo
 from shufflebounds.profile.profile import GivenCurve, KnownPair
 from shufflebounds.shuffle.absent import AbsentUsers
 from shufflebounds.tradeoff import Tradeoff
 
-__all__ = ["BitPair", "FlippedProtocol", "IndependentSums", "ShuffledBits", "every_bit_budget", "repeated"]
+__all__ = ["BitPair", "FlippedProtocol", "IndependentSums", "ShuffledBits", "repeated"]
 
 
 class FlippedProtocol(Counted[Counts, Estimate], PrivacyProfile, ErrorLaw):
@@ -105,56 +106,33 @@ class IndependentSums(ClosedForms):
         # The squares of mu add for independent outputs (Dong, Roth and Su 2022, Corollary 2).
         return math.inf if self.one is None else math.sqrt(self.times) * self.one._gdp_mu(True) * (1 + 4 * ULP)
 
+    def last_positive(self, pure: float) -> float | None:
+        # If the bits of all reports are those of one of the target's two inputs, the likelihood ratio of the inputs is e to the
+        # budget, for every dataset. So delta is positive for every smaller eps.
+        return pure * (1 - 2 * ULP)
 
-def every_bit_budget(flip: float, times: int) -> float | None:
-    """Return the pure budget if the target's two inputs differ in `times` bits, rounded down; None if no bit is flipped.
 
-    If the bits of all reports are those of one of the two inputs, the likelihood ratio of the inputs is e to the budget, for every
-    dataset. So delta is positive for every smaller eps.
+class ComposedSums(IndependentSums, Between):
+    """Results for `times` sums, each distributed as the sum of `column`, if the target's bit may change in all of them.
+
+    The lower bounds are those of the composition of the pair in which all other users' bits are 0. The upper bounds are those of
+    the composition of the largest delta of one sum over all datasets.
     """
-    return log_odds(flip).times(times).below if flip else None
-
-
-class ComposedSums(IndependentSums):
-    """Results for `times` sums, each distributed as the sum of `column`, if the target's bit may change in all of them."""
 
     def __init__(self, column: ShuffledBits, times: int, pure: float) -> None:
         # One pair of neighbours is the worst for all columns at once: in every column the other users' bits have the worst number
         # of ones, and all bits of the target change in the same direction.
-        super().__init__(column if column.flip < 0.5 else None, times, True, pure)
+        IndependentSums.__init__(self, column if column.flip < 0.5 else None, times, True, pure)
         self.column = column
-
-    @cached_property
-    def composed(self) -> tuple[Composition, Composition]:
-        """Two compositions of the columns: one for lower bounds, one for upper bounds.
-
-        For lower bounds, all other users' bits are 0, and the target's number changes from 0 to 1, so its bit changes in the same
-        direction in every column. For upper bounds, every column has its worst dataset and direction, which may differ from column
-        to column; a lower bound of this composition is not valid for the protocol.
-        """
         # With a smaller rtol, the gap would be mainly due to the different datasets of the two compositions.
-        below, above = (Composition(((one, self.times),), rtol=0.1 * SEARCH_GAP) for one in (self.column.pair(0), self.column))
-        return below, above
+        below, above = (Composition(((one, times),), rtol=0.1 * SEARCH_GAP) for one in (column.pair(0), column))
+        Between.__init__(self, below, above, pure)
 
-    def log_delta(self, eps: FloatArray) -> IntervalArray:
-        return IntervalArray(self.side(eps, False), self.side(eps, True))
-
-    def side(self, eps: FloatArray, upper: bool) -> FloatArray:
-        return self.composed[upper]._log_side(eps, upper=upper)
-
-    def method(self, eps: float) -> list[str]:
-        below, above = self.composed
-        return [line.replace("method:", f"method {word}: {self.times} sums, {dataset};", 1)
-                for one, word, dataset in ((above, "above", "each with its worst dataset"),
-                                           (below, "below", "the bits of all other users are 0"))
-                for line in one._method(eps)]
+    # Samples of the delta of all sums give tighter curves and mu than those of the composition.
+    tradeoff, mu = ClosedForms.tradeoff, ClosedForms.mu
 
     def epsilon(self, delta: float, upper: bool) -> float | None:
-        # The composition of the columns has its own search for eps, which needs fewer evaluations of its delta.
-        return self.composed[upper]._epsilon(delta, upper) if delta else None
-
-    def last_positive(self, pure: float) -> float | None:
-        return every_bit_budget(self.column.flip, self.times)
+        return super().epsilon(delta, upper) if delta else None
 
     def releases(self) -> Releases:
         """Return the description of the pair that a composition of several releases uses."""

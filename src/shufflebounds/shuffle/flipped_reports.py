@@ -30,9 +30,9 @@ from shufflebounds._engines.errors.counted import CountsOfColumns, bernoulli
 from shufflebounds._engines.errors.intervals import CountIntervals, CountLaw, tail_of_bits
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.budget import log_odds
-from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, Attained, CurveBounds, DominatingPairInfo, Losses, Releases, Sampling
 from shufflebounds.mechanisms.oracles.rappor import Rappor
+from shufflebounds.profile.between import Between
 from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
 from shufflebounds.profile.chain import GroupInfo
 from shufflebounds.shuffle.absent import AbsentUsers
@@ -41,7 +41,6 @@ from shufflebounds.shuffle.bits import (
     FlippedProtocol,
     IndependentSums,
     ShuffledBits,
-    every_bit_budget,
     group_of_columns,
     repeated,
 )
@@ -81,31 +80,17 @@ _CLAIMS = {
 """What the upper and the lower bound rest on, by what the analyst sees and by whether there are dummy reports in unknown bins."""
 
 
-class _OfRappor(ClosedForms):
+class _OfRappor(Between):
     """Bounds for shuffled records, each a report of `Rappor` with one hash; `rappor` is the protocol of these reports."""
 
     def __init__(self, rappor: Shuffled, flip: float) -> None:
-        self.rappor, self.flip, self.pure = rappor, flip, log_odds(flip).times(2).above
-
-    def log_delta(self, eps: FloatArray) -> IntervalArray:
-        return IntervalArray(self.side(eps, False), self.side(eps, True))
+        super().__init__(rappor, rappor, log_odds(flip).times(2).above)
+        self.rappor, self.flip = rappor, flip
 
     def side(self, eps: FloatArray, upper: bool) -> FloatArray:
         # Just below the pure budget the local guarantee is more accurate than the bounds of `Shuffled`.
         local = np.array([_record_pair.local(self.flip, e) for e in eps.tolist()])
-        return np.asarray(np.minimum(self.rappor._log_side(eps, upper=upper), local))
-
-    def epsilon(self, delta: float, upper: bool) -> float | None:
-        return min(self.rappor._epsilon(delta, upper), self.pure) if delta else None
-
-    def method(self, eps: float) -> list[str]:
-        return self.rappor._method(eps)
-
-    def last_positive(self, pure: float) -> float | None:
-        return every_bit_budget(self.flip, 2)
-
-    def rough(self, upper: bool) -> Curve | None:
-        return self.rappor._rough(upper)
+        return np.asarray(np.minimum(super().side(eps, upper), local))
 
 
 class _Reports(IndependentSums):
@@ -150,9 +135,6 @@ class _Reports(IndependentSums):
     def roughly(self, eps: FloatArray) -> IntervalArray:
         """Return bounds with a gap of about .03 in log delta, in less time than `log_delta`, because a curve takes many eps."""
         return at_each(partial(self._at, rough=True), eps)
-
-    def last_positive(self, pure: float) -> float | None:
-        return every_bit_budget(self.flip, 2)
 
     def _at(self, eps: float, *, rough: bool = False) -> Interval:
         if eps >= self.pure:

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.evidence import bound_lines
 from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds._engines.bits.total import TotalOfBits
@@ -31,26 +30,6 @@ from shufflebounds.shuffle.absent import AbsentUsers
 from shufflebounds.shuffle.bits import ComposedSums, FlippedProtocol, ShuffledBits, group_of_columns
 
 __all__ = ["RealSum"]
-
-
-class _Columns(ComposedSums):
-    """Bounds for the sums of all columns."""
-
-    def __init__(self, total: RealSum, column: ShuffledBits, bits: int, pure: float) -> None:
-        super().__init__(column, bits, pure)
-        self.total = total
-
-    def side(self, eps: FloatArray, upper: bool) -> FloatArray:
-        # The lower bound for the total is valid for the columns, too, because the total is a function of the columns.
-        bound = super().side(eps, upper)
-        return bound if upper else np.maximum(self.total._log_side(eps, upper=False), bound)
-
-    def method(self, eps: float) -> list[str]:
-        return [*super().method(eps), *bound_lines({"the total": self.total._log_side_at(eps, upper=False)}, upper=False)]
-
-    def epsilon(self, delta: float, upper: bool) -> float | None:
-        bound = super().epsilon(delta, upper)
-        return bound if upper or bound is None else max(bound, self.total._epsilon(delta, upper))
 
 
 @with_passages
@@ -99,10 +78,9 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
     - the gap for 2**32 bits plus 2e-4 (1 + \|log delta\|) for more bits.
 
     **Columns**: the encodings of 0 and 1 differ in all r columns, those of other pairs of numbers in fewer. The upper bound is that
-    of the composition of r columns, each with its largest delta over all datasets at every eps. The lower bound is the larger of
-    two: that of the total, which is a function of the columns, and that of the composition of r columns in which all other users'
-    bits are 0. The Renyi divergences are r times those of one column, ``ShuffledBits(users, flip)``; :meth:`gdp_mu` is at most
-    sqrt(r) times that of one column.
+    of the composition of r columns, each with its largest delta over all datasets at every eps. The lower bound is that of the
+    composition of r columns in which all other users' bits are 0. The Renyi divergences are r times those of one column,
+    ``ShuffledBits(users, flip)``; :meth:`gdp_mu` is at most sqrt(r) times that of one column.
 
     With one bit the protocol is :class:`ShuffledBits`.
 
@@ -143,7 +121,7 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
     @property
     def lower_theorem(self) -> str:  # type: ignore[override]
         """What is proven for the lower bound; "" if `theorem` is about both bounds."""
-        return "" if self._of_total else "the larger delta of the total, and of the columns of one dataset"
+        return "" if self._of_total else "delta of the columns of one dataset"
 
     @property
     def _of_total(self) -> bool:
@@ -192,7 +170,7 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
         column, total, forms = self.column, self._total, self._closed
         if self.bits == 1:
             return column.describe()
-        if not isinstance(forms, _Columns):
+        if not isinstance(forms, ComposedSums):
             return total.described()
         # The grid of eps is coarse: every eps needs a composition.
         info = DominatingPairInfo(forms.log_delta, total.pure, sampling=Sampling(0.5, 0.6))
@@ -204,7 +182,7 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
             return Between(self.column, self.column, self._total.pure)
         if self._of_total:
             return self._total
-        return _Columns(self._with(view="total"), self.column, self.bits, self._total.pure)
+        return ComposedSums(self.column, self.bits, self._total.pure)
 
     @property
     def _total(self) -> TotalOfBits:
