@@ -8,8 +8,11 @@ import mpmath as mp
 import numpy as np
 import pytest
 from scipy import integrate, stats
+from scipy.special import log_ndtr, ndtr
 
 from shufflebounds import shuffle
+from shufflebounds._base.types import ULP
+from shufflebounds._engines.inputs.density_cells import RARER, Densities, _beyond
 from shufflebounds._engines.inputs.density_rows import lower_rows, upper_rows
 from shufflebounds.mechanisms import DensityRandomizer, FiniteRandomizer, GaussianMechanism, LaplaceMechanism
 from tests.oracles import hockey_stick, rational
@@ -314,3 +317,21 @@ def test_eps_a_few_ulp_below_a_constant_ratio(first, second):
             known = max(hockey_stick(one, other, rational(eps)) for one, other in ((p, q), (q, p)))
             assert Fraction(randomizer.delta(eps, bound="lower")) <= known <= Fraction(randomizer.delta(eps))
             eps = math.nextafter(eps, 0)
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1e-6, 1.0, 1e4, 1e30])
+@pytest.mark.parametrize(("left", "right"), [(-INF, -3.0), (0.0, INF), (2.0, INF), (30.0, INF)])
+def test_an_unbounded_cell_is_divided_in_few_steps_in_every_unit(unit, left, right):
+    calls = []
+
+    def cdf(y, x):
+        calls.append(x)
+        return ndtr(y / unit - x)
+
+    densities = Densities(cdf, lambda y, x: np.exp(-((y / unit - x) ** 2) / 2) / unit, lambda y, x: ndtr(x - y / unit), (0, 1), ULP)
+    at = _beyond(densities, left * unit, right * unit) / unit
+    assert left < at < right
+    rest = max(log_ndtr(at) - log_ndtr(right), log_ndtr(at - 1) - log_ndtr(right - 1)) if left == -INF else (
+        log_ndtr(1 - at) - log_ndtr(1 - left))
+    assert -2 * RARER <= rest <= -0.4 * RARER
+    assert len(calls) < 500

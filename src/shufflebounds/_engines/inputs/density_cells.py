@@ -293,7 +293,7 @@ def _beyond(densities: Densities, left: float, right: float) -> float:
     whole = log_rest(start)
     if whole == -math.inf:
         return math.nan
-    step, low = max(1.0, abs(start) * ULP * 4), 0.0
+    step, low = abs(start) or 1.0, 0.0
     high = math.inf
     for _ in range(2100):
         rest = log_rest(start + side * step) - whole
@@ -301,6 +301,6 @@ def _beyond(densities: Densities, left: float, right: float) -> float:
             break
         low, high = (step, high) if rest > -RARER else (low, step)
         step = 2 * step if high == math.inf else (0.5 * high if low == 0 else 0.5 * (low + high))
-        if high - low <= 4 * ULP * high or not math.isfinite(start + side * step):
+        if (high < math.inf and high - low <= 4 * ULP * high) or not math.isfinite(start + side * step):
             break
     return start + side * step
