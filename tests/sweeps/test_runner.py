@@ -149,6 +149,15 @@ def test_strings_and_numbers_in_one_column_keep_their_types():
     assert seen[-1] is int
 
 
+@pytest.mark.parametrize("large", [2**53 + 1, np.int64(2**53 + 1), -(2**63), 2**64 + 1])
+@pytest.mark.parametrize("other", [0.25, -1, math.inf])
+def test_an_integer_is_not_rounded_beside_other_numbers(large, other):
+    seen = []
+    table = sweep(lambda a: seen.append(a) or 0.0, {"a": [large, other]})
+    assert seen == [int(large), other]
+    assert table["a"].tolist() == seen
+
+
 @settings(max_examples=25)
 @given(
     st.lists(st.integers(-(2**60), 2**60), min_size=1, max_size=30),

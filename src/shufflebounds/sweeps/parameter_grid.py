@@ -80,7 +80,7 @@ class Results:
 
 
 def _column(name: str, values: Any) -> Array:
-    """Return one parameter's values as a 1-D array, without converting numbers to strings."""
+    """Return one parameter's values as a 1-D array, without rounding integers or converting numbers to strings."""
     if isinstance(values, str | bytes) or not isinstance(values, Sequence | np.ndarray | range):
         raise ValueError(f"grid[{name!r}]={values!r} must be a sequence of values")
     try:
@@ -88,6 +88,9 @@ def _column(name: str, values: Any) -> Array:
     except ValueError:
         array = np.empty(0, dtype=object)
     mixed = array.dtype.kind in "US" and not all(isinstance(value, str | bytes) for value in values)
+    if array.dtype.kind == "f" and not isinstance(values, np.ndarray):
+        # An integer above 2**53 beside a float would be rounded.
+        mixed = any(isinstance(value, int | np.integer) and int(value) != kept for value, kept in zip(values, array.tolist()))
     if mixed or array.ndim != 1 or array.dtype.kind == "O":
         if isinstance(values, np.ndarray) and array.ndim != 1:
             raise ValueError(f"grid[{name!r}] has shape {array.shape}: it must be 1-D")
