@@ -17,6 +17,9 @@ CORRECTED: dict[str, str] = json.loads(Path(__file__).with_name("corrected.json"
 QUICK = 0.02
 """Questions that take at most this CPU time in seconds are tested in every run, and the others with the slow tests."""
 
+LATER = 0.3
+"""Questions that take longer, in CPU seconds, are left to the comparison by record.py."""
+
 BY_CLASS = defaultdict(list)
 for row in recorded():
     BY_CLASS[row["build"][0]].append(row)
@@ -43,4 +46,4 @@ def test_quick_results_agree(path):
 @pytest.mark.slow
 @pytest.mark.parametrize("path", BY_CLASS)
 def test_all_results_agree(path):
-    assert problems(BY_CLASS[path]) == []
+    assert problems([row for row in BY_CLASS[path] if row["seconds"] <= LATER]) == []
