@@ -26,6 +26,7 @@ from shufflebounds.interop.dp_accountant import (  # noqa: E402
     ShuffledDpEvent,
 )
 from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism, RandomizedResponse  # noqa: E402
+from shufflebounds.profile import DominatingPair  # noqa: E402
 from shufflebounds.sampling import RandomAllocation, ShuffledBatches  # noqa: E402
 from shufflebounds.shuffle import StrongerClones  # noqa: E402
 from tests.strategies import slow, thinned  # noqa: E402
@@ -428,3 +429,69 @@ def test_opacus_interface(monkeypatch):
     monkeypatch.setitem(sys.modules, "opacus.accountants.registry", registry)
     opacus.register()
     assert known == {"shufflebounds": opacus.OpacusAccountant}
+
+
+def exact_response(noise, bins, eps):
+    """Return delta of a response that is replaced by a uniform one with probability `noise`, in 50 digits."""
+    other = mpmath.mpf(noise) / bins
+    return max(mpmath.mpf(0), 1 - mpmath.mpf(noise) + other - mpmath.exp(mpmath.mpf(eps)) * other)
+
+
+def exact_laplace(noise, shift, eps):
+    """Return delta of discrete Laplace noise with parameter `noise` and of the noise shifted by `shift`, in 50 digits."""
+    def mass(x):
+        return mpmath.tanh(mpmath.mpf(noise) / 2) * mpmath.exp(-mpmath.mpf(noise) * abs(x))
+
+    ratio = mpmath.exp(mpmath.mpf(eps))
+    # The likelihood ratio is the same for all outputs up to 0.
+    first = (1 - ratio * mpmath.exp(-mpmath.mpf(noise) * shift)) / (1 + mpmath.exp(-mpmath.mpf(noise)))
+    return max(mpmath.mpf(0), first) + mpmath.fsum(max(mpmath.mpf(0), mass(x) - ratio * mass(x - shift)) for x in range(1, shift))
+
+
+def exact_sampled_gaussian(rate, mu, eps):
+    """Return the larger delta of adding and of removing a record, in 50 digits."""
+    rate, mu, ratio = mpmath.mpf(rate), mpmath.mpf(mu), mpmath.exp(mpmath.mpf(eps))
+    removed, added = ((mpmath.log((r - 1 + rate) / rate) + mu**2 / 2) / mu if r > 1 - rate else None for r in (ratio, 1 / ratio))
+    values = [(1 - rate) * mpmath.ncdf(-removed) + rate * mpmath.ncdf(mu - removed) - ratio * mpmath.ncdf(-removed)]
+    if added is not None:
+        values.append(mpmath.ncdf(added) - ratio * ((1 - rate) * mpmath.ncdf(added) + rate * mpmath.ncdf(added - mu)))
+    return max(values)
+
+
+NEAR = 1 - 1e-13
+COMPOSED = dp_event.ComposedDpEvent([dp_event.GaussianDpEvent(3.0), dp_event.GaussianDpEvent(2.0)])
+
+
+@pytest.mark.parametrize(
+    ("relation", "event", "exact", "grid"),
+    [
+        *((Relation.REPLACE_ONE, dp_event.RandomizedResponseDpEvent(noise, bins),
+           lambda eps, noise=noise, bins=bins: exact_response(noise, bins, eps),
+           (0.0, 1.0, math.log1p((1 - noise) * bins / noise) * NEAR))
+          for noise, bins in ((0.25553262775740804, 5), (0.28009623259596517, 36), (1.0121542775940418e-12, 36))),
+        *((Relation.ADD_OR_REMOVE_ONE, dp_event.DiscreteLaplaceDpEvent(noise, shift),
+           lambda eps, noise=noise, shift=shift: exact_laplace(noise, shift, eps), (0.0, 0.1, noise * shift * NEAR))
+          for noise, shift in ((0.6531514958428303, 6), (5.228041502883429, 7), (0.1, 3))),
+        *((Relation.ADD_OR_REMOVE_ONE, dp_event.MixtureOfGaussiansDpEvent(sigma, [0.0, 1.0], [1 - rate, rate]),
+           lambda eps, sigma=sigma, rate=rate: exact_sampled_gaussian(rate, 1 / mpmath.mpf(sigma), eps), (0.0, rate / sigma))
+          for sigma, rate in ((75.10328655056858, 0.007634959747587446), (18.574879767277878, 0.6993448158987554), (1.0, 0.25))),
+        (Relation.ADD_OR_REMOVE_ONE, dp_event.PoissonSampledDpEvent(0.25, COMPOSED),
+         lambda eps: exact_sampled_gaussian(0.25, mpmath.sqrt(mpmath.mpf(13)) / 6, eps), (0.0, 0.125, 0.5)),
+    ],
+)
+def test_bounds_hold_where_a_parameter_is_rounded(relation, event, exact, grid):
+    accountant = ShuffleAccountant(relation).compose(event)
+    with mpmath.workdps(50):
+        for eps in grid:
+            assert accountant.get_delta(eps, bound="lower") <= exact(eps) <= accountant.get_delta(eps)
+
+
+def test_the_lower_bound_at_infinite_eps():
+    # Gaussian noise has no infinite loss, although delta(1e6) is nearly 1 here.
+    noise = ShuffleAccountant().compose(dp_event.GaussianDpEvent(1e-4))
+    assert noise.get_delta(1e6, bound="lower") > 0.9
+    assert noise.get_delta(math.inf, bound="lower") == 0
+    revealing = DominatingPair.from_pmfs(np.log([0.25, 0.75]), [-math.inf, 0.0])
+    failing = ShuffleAccountant().compose(ProfileDpEvent(revealing))
+    assert failing.get_delta(math.inf, bound="lower") == pytest.approx(0.25, rel=1e-9)
+    assert failing.get_delta(math.inf) == pytest.approx(0.25, rel=1e-9)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import attr
 import numpy as np
@@ -103,17 +104,29 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
     ) -> None:
         super().__init__(neighboring_relation)
         self._bound, self._rtol = bound, rtol
-        self._factors: list[tuple[PrivacyProfile, int]] = []
-        self._whole: Composition | None = None
+        # The keys of both dictionaries say whether the composition is for upper bounds.
+        self._factors: dict[bool, list[tuple[PrivacyProfile, int]]] = {False: [], True: []}
+        self._whole: dict[bool, Composition] = {}
         self._lost = False
 
     @property
     def profile(self) -> Composition | None:
-        """The composition so far; None before the first event."""
-        if self._whole is None and self._factors:
-            self._whole = Composition(tuple(self._factors), self._rtol)
-            self._factors = list(self._whole.factors)
-        return self._whole
+        """The composition so far; None before the first event.
+
+        If a parameter of an event had to be rounded, the composition is for upper bounds only.
+        """
+        return self._composed(upper=True)
+
+    def _composed(self, *, upper: bool) -> Composition | None:
+        """Return the composition for upper or lower bounds; None before the first event."""
+        if upper not in self._whole and self._factors[upper]:
+            whole = Composition(tuple(self._factors[upper]), self._rtol)
+            for side in (False, True) if self._factors[False] == self._factors[True] else (upper,):
+                self._whole[side], self._factors[side] = whole, list(whole.factors)
+        return self._whole.get(upper)
+
+    def _of_bound(self, bound: Bound | None) -> Composition | None:
+        return self._composed(upper=(bound or self._bound) != "lower")
 
     def _maybe_compose(self, event: Any, count: int, do_compose: bool) -> Any:
         if isinstance(event, dp_event.SelfComposedDpEvent):
@@ -132,16 +145,18 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
                 self._add(profile, count)
         return None
 
-    def _add(self, profile: PrivacyProfile, count: int) -> None:
-        """Add releases to the composition; the parameters of zero-concentrated guarantees are added."""
-        if isinstance(profile, Concentrated):
-            concentrated = [one for one in self._factors if isinstance(one[0], Concentrated)]
-            self._factors = [one for one in self._factors if one not in concentrated]
-            parts = [*concentrated, (profile, count)]
-            rho, xi = (math.fsum(times * getattr(one, name) for one, times in parts) * (1 + 4 * ULP) for name in ("rho", "xi"))
-            profile, count = Concentrated(rho, xi), 1
-        self._factors.append((profile, count))
-        self._whole = None
+    def _add(self, profile: PrivacyProfile | _Sides, count: int) -> None:
+        """Add releases to both compositions; the parameters of zero-concentrated guarantees are added."""
+        self._whole.clear()
+        for factors, one in zip(self._factors.values(), profile if isinstance(profile, _Sides) else (profile, profile)):
+            if not isinstance(one, Concentrated):
+                factors.append((one, count))
+                continue
+            parts = [factor for factor in factors if isinstance(factor[0], Concentrated)]
+            factors[:] = [factor for factor in factors if factor not in parts]
+            rho, xi = (math.fsum(times * getattr(part, name) for part, times in (*parts, (one, count))) * (1 + 4 * ULP)
+                       for name in ("rho", "xi"))
+            factors.append((Concentrated(rho, xi), 1))
 
     def _profile_of(self, event: Any) -> Any:
         """Return the profile of one event, _NOTHING if its output does not depend on the data, None if it is not private."""
@@ -150,14 +165,14 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
         if isinstance(event, dp_event.NonPrivateDpEvent):
             return None
         profile = self._release_of(event)
-        own = self._neighboring_relation
+        own, shown = self._neighboring_relation, profile.above if isinstance(profile, _Sides) else profile
         # A zeroed record is replaced by a special value. Profiles for a removed record are accepted for a zeroed one, as in
         # dp-accounting.
         wrong = {Relation.REPLACE_ONE: {"add-remove": "ADD_OR_REMOVE_ONE", "zeroed": "REPLACE_SPECIAL"},
                  Relation.ADD_OR_REMOVE_ONE: {"replace-one": "REPLACE_ONE", "zeroed": "REPLACE_SPECIAL"}}
-        other = None if profile in (None, _NOTHING) else wrong.get(own, {"replace-one": "REPLACE_ONE"}).get(profile.relation)
+        other = None if profile in (None, _NOTHING) else wrong.get(own, {"replace-one": "REPLACE_ONE"}).get(shown.relation)
         if other is not None:
-            raise ValueError(f"its neighbours are {profile.neighbours!r}, but the accountant is for {self._neighboring_relation}: "
+            raise ValueError(f"its neighbours are {shown.neighbours!r}, but the accountant is for {self._neighboring_relation}: "
                              f"use ShuffleAccountant(NeighboringRelation.{other}) for all events")
         return profile
 
@@ -168,23 +183,26 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
             return StrongerClones(event.users, event.local_epsilon)
         if isinstance(event, RandomAllocationDpEvent):
             inner = self._noise_of(event.event)
-            return inner if inner in (None, _NOTHING) else RandomAllocation(inner, event.steps, event.chosen)
+            if inner in (None, _NOTHING):
+                return inner
+            return _each(inner, lambda one: RandomAllocation(one, event.steps, event.chosen))
         if isinstance(event, dp_event.PoissonSampledDpEvent):
             inner = self._noise_of(event.event)
             if event.sampling_probability == 0 or inner in (None, _NOTHING):
                 return _NOTHING if event.sampling_probability == 0 else inner
-            return Subsampled(inner, event.sampling_probability)
+            return _each(inner, lambda one: Subsampled(one, event.sampling_probability))
         if isinstance(event, dp_event.SampledWithoutReplacementDpEvent):
             inner = self._noise_of(event.event)
             if event.sample_size == 0 or inner in (None, _NOTHING):
                 return _NOTHING if event.sample_size == 0 else inner
-            return WithoutReplacement(inner, event.source_dataset_size, event.sample_size)
+            return _each(inner, lambda one: WithoutReplacement(one, event.source_dataset_size, event.sample_size))
         noise = self._noise_of(event)
         if _kind(event) in _APPROXIMATE:
             # The pair that dominates (eps, delta) is symmetric, so it covers removing as well as adding a record.
             return noise
         # A DominatingPair covers one direction only, but a record may be removed or added; subsampling at rate 1 covers both.
-        return Subsampled(noise, 1.0) if isinstance(noise, DominatingPair) else noise
+        return noise if noise in (None, _NOTHING) else _each(
+            noise, lambda one: Subsampled(one, 1.0) if isinstance(one, DominatingPair) else one)
 
     def _noise_of(self, event: Any) -> Any:
         far = 2.0 if self._neighboring_relation == Relation.REPLACE_ONE else 1.0
@@ -199,7 +217,10 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
             reach = _validate.integer("sensitivity", event.sensitivity) * int(far)
             if reach == 0:
                 return _NOTHING
-            return GeometricMechanism(noise * reach, sensitivity=reach) if noise > 0 else None
+            if noise == 0:
+                return None
+            budgets = _around(noise * reach, 0.0 if Fraction(noise) * reach == Fraction(noise * reach) else ULP)
+            return _each(budgets, lambda eps: GeometricMechanism(eps, sensitivity=reach))
         if isinstance(event, dp_event.MixtureOfGaussiansDpEvent):
             return self._mixture_of(event)
         if _kind(event) in _APPROXIMATE:
@@ -227,7 +248,7 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
             if noise == 0:
                 return None
             if self._neighboring_relation == Relation.REPLACE_ONE:
-                return KaryResponse(bins, math.log1p((1 - noise) * bins / noise))
+                return _each(_around(math.log1p((1 - noise) * bins / noise), 8 * ULP), lambda eps: KaryResponse(bins, eps))
             # With REPLACE_SPECIAL the record is replaced by a special value, whose response is uniform.
             wrong = noise * (bins - 1) / bins
             return DominatingPair.from_pmfs([math.log1p(-wrong), math.log(wrong)], [-math.log(bins), math.log1p(-1 / bins)])
@@ -249,10 +270,11 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
             return _NOTHING
         if len(kept) > 1:
             return _mixture(noise, reaches, chances)
-        reach = next(iter(kept))
-        # The rate is rounded up, because a larger sampling rate is less private.
-        rate = min(1.0, math.fsum(chance for at, chance in zip(reaches, chances) if at == reach) * (1 + _SUM_ERROR))
-        return Subsampled(GaussianMechanism(noise, reach), rate)
+        reach, off = next(iter(kept)), math.fsum(chances) - 1
+        rate = math.fsum(chance for at, chance in zip(reaches, chances) if at == reach)
+        # What the probabilities lack, or have in excess of 1, may be part of that of `reach`. A larger rate is less private.
+        rates = _Sides(max(0.0, rate - max(0.0, off)) * (1 - 2 * ULP), min(1.0, (rate - min(0.0, off)) * (1 + 2 * ULP)))
+        return _each(rates, lambda one: Subsampled(GaussianMechanism(noise, reach), one))
 
     def get_epsilon(self, target_delta: float, *, bound: Bound | None = None) -> float:
         """Return the upper or lower bound of eps at a delta.
@@ -271,7 +293,7 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
         """
         if self._lost:
             return math.inf
-        whole = self.profile
+        whole = self._of_bound(bound)
         return 0.0 if whole is None else whole.epsilon(target_delta, bound=bound or self._bound)
 
     def get_delta(self, target_epsilon: float, *, bound: Bound | None = None) -> float:
@@ -291,10 +313,17 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
         """
         if self._lost:
             return 1.0
-        whole = self.profile
-        if whole is None or target_epsilon == math.inf:
-            # delta at eps = inf is the mass of infinite loss, which is at most delta(1e6).
-            return 0.0 if whole is None else whole.delta(1e6, bound=bound or self._bound)
+        whole = self._of_bound(bound)
+        if whole is None:
+            return 0.0
+        if target_epsilon == math.inf:
+            # delta at eps = inf is the mass of infinite loss, which is at most delta(1e6). A lower bound d of delta(1e6) is one of
+            # this mass only if delta is above d for every eps, which the lower bound of eps at d shows if it is not rounded away.
+            far = whole.delta(1e6, bound=bound or self._bound)
+            if (bound or self._bound) == "upper" or far == 0:
+                return far
+            far *= 1 - 4 * SLACK
+            return far if whole.epsilon(far, bound="lower") == math.inf else 0.0
         return whole.delta(target_epsilon, bound=bound or self._bound)
 
     def get_true_positive_rates(
@@ -317,10 +346,11 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
             1 minus the trade-off function of the composition, for the direction, (D, D') or (D', D), of the larger power.
         """
         rates = _validate.real_array("false_positive_rates", false_positive_rates, 0, 1)
-        if self._lost or self.profile is None:
+        whole = self._of_bound(bound)
+        if self._lost or whole is None:
             return plain(np.ones(rates.shape) if self._lost else rates)
         upper = (bound or self._bound) == "upper"
-        power = np.abs(np.expm1(self._log_beta(self.profile, rates, upper=upper))) * (1 + (SLACK if upper else -SLACK))
+        power = np.abs(np.expm1(self._log_beta(whole, rates, upper=upper))) * (1 + (SLACK if upper else -SLACK))
         # A test that ignores the output has the power of its level.
         return plain(np.clip(power, rates, 1.0))
 
@@ -352,13 +382,13 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
             The bound of mu. It is inf if an output reveals the record with positive probability, unless `false_positive_rates`
             excludes levels near 0.
         """
-        side = bound or self._bound
-        if self._lost or self.profile is None:
+        side, whole = bound or self._bound, self._of_bound(bound)
+        if self._lost or whole is None:
             return math.inf if self._lost else 0.0
         if false_positive_rates is None:
-            return self.profile.gdp_mu(bound=side)
+            return whole.gdp_mu(bound=side)
         rates = _validate.real_array("false_positive_rates", false_positive_rates, 0, 1, open_low=True, open_high=True).ravel()
-        log_beta = self._log_beta(self.profile, rates, upper=side == "upper")
+        log_beta = self._log_beta(whole, rates, upper=side == "upper")
         # The normal quantiles of 1 - alpha and 1 - beta add up to mu.
         parts = -log_quantile(np.log(rates), np.log1p(-rates)), -log_quantile(log_beta, log1mexp(log_beta))
         error = SLACK * (1 + np.abs(parts[0]) + np.abs(parts[1]))
@@ -394,6 +424,23 @@ _SUM_ERROR = 1e-9
 
 _APPROXIMATE = ("EpsilonDeltaDpEvent", "ExponentialMechanismDpEvent", "PermuteAndFlipDpEvent")
 """Names of events of which only an (eps, delta) guarantee is used; most of them are in releases of dp-accounting after 0.6."""
+
+
+class _Sides(NamedTuple):
+    """Two profiles, or two values of a parameter, for lower and for upper bounds: the exact one lies between them."""
+
+    below: Any
+    above: Any
+
+
+def _each(given: Any, made: Callable[[Any], Any]) -> Any:
+    """Return what is made of a profile or a parameter, or, if it has two sides, of each side."""
+    return _Sides(*map(made, given)) if isinstance(given, _Sides) else made(given)
+
+
+def _around(value: float, error: float) -> _Sides:
+    """Return bounds of a positive parameter, given its computed value and the relative error of this value."""
+    return _Sides(value * (1 - error), value * (1 + error))
 
 
 def _kind(event: Any) -> str:
@@ -439,9 +486,11 @@ def _together(parts: list[tuple[float, int]], sensitivity: float) -> Any:
         return _NOTHING
     if any(noise == 0 for noise, _ in parts):
         return None
+    if len(parts) == 1 and parts[0][1] == 1:
+        return GaussianMechanism(parts[0][0], sensitivity)
     precision = math.fsum(count / noise**2 for noise, count in parts)
-    # The noise is rounded down, because less noise is less private.
-    return GaussianMechanism(1 / math.sqrt(precision) * (1 - 8 * ULP), sensitivity)
+    # Less noise is less private.
+    return _Sides(*(GaussianMechanism(1 / math.sqrt(precision) * (1 + side * 8 * ULP), sensitivity) for side in (1, -1)))
 
 
 def _approximate(eps: float, delta: float) -> Any:

@@ -328,7 +328,8 @@ class _TwoDensities:
         """Bounds of the errors of the log likelihood ratios in the cells."""
         cells, both = self.randomizer._coarse, [self.first, self.second]
         size = np.abs(np.concatenate([cells.log_left[both], cells.log_right[both]]))
-        return (2 * self.randomizer.accuracy + 4 * ULP) * (1 + np.where(np.isfinite(size), size, 0.0).max(axis=0))
+        largest = np.where(np.isfinite(size), size, 0.0).max(axis=0)
+        return np.asarray((2 * self.randomizer.accuracy + 4 * ULP) * (1 + largest))
 
     @cached_property
     def pure(self) -> float:
