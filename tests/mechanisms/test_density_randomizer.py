@@ -13,7 +13,6 @@ from scipy.special import log_ndtr, ndtr
 from shufflebounds import shuffle
 from shufflebounds._base.types import ULP
 from shufflebounds._engines.inputs.density_cells import RARER, Densities, _beyond
-from shufflebounds._engines.inputs.density_rows import lower_rows, upper_rows
 from shufflebounds.mechanisms import DensityRandomizer, FiniteRandomizer, GaussianMechanism, LaplaceMechanism
 from tests.oracles import hockey_stick, rational
 from tests.strategies import slow
@@ -126,20 +125,21 @@ def test_shuffled_against_the_built_in_noise(mine, built_in):
 
 
 @every
-def test_rows_bound_every_convex_function(randomizer):
-    # For post-processing, sums of absolute values of linear functions of the densities decrease.
-    cells = randomizer._cells(100, -40.0)
-    rows, revealed, _ = upper_rows(randomizer._densities, cells)
-    below, _ = lower_rows(randomizer._densities, cells)
-    assert rows.sum(axis=1) + revealed == pytest.approx(np.ones(len(rows)), abs=1e-9)
-    assert below.sum(axis=1) == pytest.approx(np.ones(len(rows)), abs=1e-12)
-    rng = np.random.default_rng(4)
-    for _ in range(20):
-        c = rng.normal(size=len(rows)) * np.exp(rng.normal(size=len(rows)))
-        exact = integral(randomizer, lambda p, c=c: np.abs(c @ p))
-        assert np.abs(c @ below).sum() <= exact + 2e-4
-        assert np.abs(c @ rows).sum() + np.abs(c) @ revealed >= exact - 2e-4
-        assert np.abs(c @ rows).sum() + np.abs(c) @ revealed - np.abs(c @ below).sum() < 0.02
+def test_distributions_of_few_cells_bound_the_divergence_of_one_message(randomizer):
+    # The upper distributions are those of a randomizer of which this one is a post-processing, the lower ones those of the cells.
+    places = list(itertools.permutations(range(len(randomizer.inputs)), 2))
+    for eps in (0.0, 0.2, 0.5):
+        factor = math.exp(eps)
+        exact = integral(randomizer, lambda p, e=factor: np.array([np.maximum(p[i] - e * p[j], 0.0) for i, j in places]))
+        for pair, value in zip(randomizer.excess_laws(100 * len(randomizer.inputs), -40.0), exact, strict=True):
+            upper = math.exp(pair.upper.log_phi([eps], 1).upper[0])
+            lower = [math.exp(law.log_phi([eps], 1).lower[0]) for _, law in pair.lower]
+            assert max(lower) - 3e-5 <= value <= upper + 3e-5
+            assert upper - min(lower) < 0.02
+    # The probabilities of the first input's outputs sum to 1.
+    for pair in randomizer.excess_laws(100 * len(randomizer.inputs), -40.0):
+        law = pair.upper
+        assert np.exp(law.log_mass + law.log_a).sum() + np.exp(law.log_cut).sum() == pytest.approx(1, abs=1e-8)
 
 
 @pytest.mark.slow
