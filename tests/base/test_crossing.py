@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shufflebounds._base.crossing import Curve, crossing, eps_at, eps_at_each
+from shufflebounds._base.crossing import Curve, crossing, eps_at_each
 from shufflebounds._base.types import EXP_SLACK
 from tests.strategies import thinned
 
@@ -167,7 +167,7 @@ def test_an_array_takes_few_evaluations_of_the_curve_for_each_delta(upper, settl
 
 @pytest.mark.parametrize("upper", [True, False])
 @pytest.mark.parametrize("rough", [None, Curve(gaussian(0.9))])
-def test_an_array_of_a_curve_with_steps_kinks_and_a_pure_budget_has_the_answers_of_single_searches(upper, rough):
+def test_an_array_of_a_curve_with_steps_kinks_and_a_pure_budget_has_the_answers_of_bisection(upper, rough):
     # Steps at multiples of 0.25, a kink at 2, and no loss above 5.
     def bounds(eps):
         value = -np.floor(4 * eps) - np.where(eps > 2, 20 * (eps - 2), 0.0)
@@ -175,8 +175,12 @@ def test_an_array_of_a_curve_with_steps_kinks_and_a_pure_budget_has_the_answers_
 
     deltas = np.concatenate([[5e-324, 1e-300], np.geomspace(1e-40, 0.9, 60), [1.0]])
     found = eps_at_each(bounds, deltas, upper=upper, rough=rough, pure=5.0)
-    single = [eps_at(lambda eps: float(bounds(np.array([eps]))[0]), delta, upper=upper, rough=rough, pure=5.0) for delta in deltas]
-    np.testing.assert_allclose(found, single, rtol=1e-12, atol=1e-280)
+    low, high = np.zeros(deltas.size), np.full(deltas.size, 5.0)
+    for _ in range(60):
+        middle = (low + high) / 2
+        enough = bounds(middle) <= np.log(deltas)
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    np.testing.assert_allclose(found, np.where(deltas < 1, high, 0.0), rtol=1e-12, atol=1e-280)
 
 
 @pytest.mark.skipif(not KERNEL.exists(), reason="needs the source tree")
