@@ -139,26 +139,6 @@ def test_many_budgets_by_one_moment():
     assert three.log_excess(25.0)[0] <= many.log_excess(25.0)[1]
 
 
-def test_eps_beside_a_cheap_curve():
-    from shufflebounds._base.crossing import Curve, crossing
-
-    asked = []
-
-    def every(eps):
-        asked.append(eps)
-        return -(eps**2) - eps - 0.5 + 1e-3
-
-    near = Curve(every, rough=Curve(lambda eps: -(eps**2) - eps - 0.5))
-    upper = crossing(near, -2.5, upper=True)
-    assert every(upper) <= -2.5 < every(upper - 2e-4)
-    lower = crossing(near, -2.5, upper=False)
-    assert every(lower) >= -2.5 > every(lower + 2e-4)
-    assert len(asked) < 25
-    # A rough curve far from the exact one, or no rough curve, does not change the result.
-    for rough in (Curve(lambda eps: -500.0 - eps), None):
-        assert crossing(Curve(every, rough=rough), -2.5, upper=True) == pytest.approx(upper, abs=1e-4)
-
-
 def test_caches_of_tables_are_bounded():
     from shufflebounds._base.caches import Kept
 
