@@ -26,7 +26,7 @@ from shufflebounds._core import _cell_sums
 
 __all__ = [
     "at_zero", "gathered", "grid_spread", "largest_charge", "log_parts", "log_shares", "log_spread", "log_to_nodes", "merged",
-    "merged_sum", "nodes_at", "rising", "rounding_charge", "shares", "spread", "spread_sum", "to_nodes",
+    "merged_sum", "nodes_at", "rising", "rounding_charge", "shares", "spread_sum", "to_nodes",
 ]
 
 _COARSE = 0.25
@@ -37,7 +37,7 @@ _CLOSE = 0.03
 Raised: fewer values and a larger gap."""
 
 
-def rounding_charge(terms: int, depth: float = 0.0) -> float:
+def rounding_charge(terms: int) -> float:
     """Return the rounding charge of a cell: an upper bound of each of two rounding errors.
 
     The two errors are the relative error of the mass of the cell, and the error of the mean of the cell, relative to the end of the
@@ -45,26 +45,19 @@ def rounding_charge(terms: int, depth: float = 0.0) -> float:
 
     The exponential of a log mass has a relative error of at most EXP_SLACK. The share of a mass that is moved to one end, and the
     product of share and mass, take five roundings of ULP/2. The sum of n nonnegative terms, in any order, adds (n - 1) ULP/2. The
-    logarithm of the sum has an error of at most EXP_SLACK times its absolute value, which is at most `depth`. The charge exceeds
-    the total of these errors by at least 1.5 ULP; this margin covers the products of errors if n + 4 depth < 1e7.
-
-    Parameters
-    ----------
-    terms : int
-        Largest number n of values in one cell, whose masses are added.
-    depth : float
-        Largest absolute value of a logarithm of a mass; 0 if no logarithm is taken.
+    charge exceeds the total of these errors by at least 1.5 ULP; this margin covers the products of errors if n < 1e7. `terms` is
+    the largest number n of values in one cell, whose masses are added.
     """
-    return EXP_SLACK + ULP * (4 + terms) + EXP_SLACK * depth
+    return EXP_SLACK + ULP * (4 + terms)
 
 
-def largest_charge(values: FloatArray, nodes: FloatArray, depth: float = 0.0) -> float:
+def largest_charge(values: FloatArray, nodes: FloatArray) -> float:
     """Return an upper bound of `rounding_charge` for every cell, and for every node, which gets mass from its two adjacent cells.
 
     The charge grows with the number of values in a cell. A node gets mass from two cells, so the charge is computed for twice the
     largest number of values in a cell.
     """
-    return rounding_charge(2 * int(np.bincount(_cells(values, nodes)).max(initial=0)), depth)
+    return rounding_charge(2 * int(np.bincount(_cells(values, nodes)).max(initial=0)))
 
 
 def nodes_at(share: FloatArray, count: int) -> NDArray[np.intp]:
@@ -92,17 +85,16 @@ def to_nodes(mass: FloatArray, moved: FloatArray) -> FloatArray:
     return np.asarray(np.append(mass - moved, 0.0) + np.append(0.0, moved))
 
 
-def spread(values: FloatArray, mass: FloatArray, nodes: FloatArray) -> FloatArray:
-    """Return the masses at the nodes: each mass is split between the two nodes next to its value such that its mean is kept."""
-    cell = _cells(values, nodes)
-    share = shares(values, nodes[cell], nodes[cell + 1])
-    return _to_both(cell, mass, share, nodes.size)
-
-
 def grid_spread(places: FloatArray, mass: FloatArray, first: float, size: int) -> FloatArray:
-    """Return the masses at the integer nodes first, ..., first + size - 1. The result is that of `spread`, in less time."""
+    """Return the masses at the integer nodes first, ..., first + size - 1.
+
+    Each mass is split between the two nodes next to its place such that its mean is kept.
+    """
     low = np.clip(np.floor(places), first, first + size - 2)
-    return _to_both((low - first).astype(np.intp), mass, np.clip(places - low, 0.0, 1.0), size)
+    cell, share = (low - first).astype(np.intp), np.clip(places - low, 0.0, 1.0)
+    out: FloatArray = np.bincount(cell, mass * (1 - share), size).astype(np.float64)
+    out += np.bincount(cell + 1, mass * share, size)
+    return out
 
 
 def merged(values: FloatArray, mass: FloatArray, nodes: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -117,12 +109,6 @@ def merged(values: FloatArray, mass: FloatArray, nodes: FloatArray) -> tuple[Flo
 def _cells(values: FloatArray, nodes: FloatArray) -> NDArray[np.intp]:
     """Return the index of the cell of each value; the last node belongs to the last cell."""
     return np.clip(np.searchsorted(nodes, values, side="right") - 1, 0, nodes.size - 2)
-
-
-def _to_both(cell: NDArray[np.intp], mass: FloatArray, share: FloatArray, size: int) -> FloatArray:
-    out: FloatArray = np.bincount(cell, mass * (1 - share), size).astype(np.float64)
-    out += np.bincount(cell + 1, mass * share, size)
-    return out
 
 
 def log_shares(level: FloatArray, low: FloatArray | float, high: FloatArray | float) -> FloatArray:
@@ -151,7 +137,10 @@ def log_to_nodes(log_mass: FloatArray, share: FloatArray) -> FloatArray:
 
 
 def log_spread(levels: FloatArray, log_mass: FloatArray, nodes: FloatArray) -> FloatArray:
-    """Return the log masses at the nodes e^nodes, given those at the values e^levels, as :func:`spread` does for masses."""
+    """Return the log masses at the nodes e^nodes, given those at the values e^levels.
+
+    Each mass is split between the two nodes next to its value such that its mean is kept.
+    """
     cell = _cells(levels, nodes)
     low, high = log_parts(log_mass, log_shares(levels, nodes[cell], nodes[cell + 1]))
     out = np.full(nodes.size, -np.inf)

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds._base.convex_order import at_zero, gathered, largest_charge, merged, nodes_at, spread
+from shufflebounds._base.convex_order import at_zero, gathered
 from shufflebounds._base.limits import LARGEST, LOG_TINY, MANY, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, SEARCH_GAP, TINY
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds._core import _excess
@@ -149,9 +149,10 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     # other distributions, so heavy tails keep more atoms.
     if log_mass.size > (8 * MANY if heavy else MANY):
         def one(side: bool) -> float:
+            at, log_moved = gathered(values, log_mass, upper=side)
             if heavy:
-                return sums(*gathered(values, log_mass, upper=side), users, side, effort)[side]
-            return _gathered_excess(values, log_mass, count, side, effort)
+                return sums(at, log_moved, users, side, effort)[side]
+            return float(_excess.log_excess(at, log_moved, np.array([0, at.size]), count, *effort.value)[side])
 
         tightest = Interval(-math.inf if upper else one(False), math.inf if upper is False else one(True))
         if not heavy and effort is not Effort.ROUGH:
@@ -264,41 +265,6 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, s
         lower = lower + math.log1p(-math.exp(moved - lower)) if moved < lower else -math.inf
         upper = float(np.logaddexp(upper, moved))
     return lower, upper, kept
-
-
-def _gathered_excess(values: FloatArray, log_mass: FloatArray, count: FloatArray, upper: bool,
-                     effort: Effort) -> float:
-    """Return one bound of log E S_+ with at most MANY merged values; the value 0 and values of tiny mass are not merged.
-
-    For the upper bound the merged distribution is larger in the convex order: the mass between two neighbouring nodes moves to
-    these nodes and keeps its mean. For the lower bound it is smaller in the convex order: the mass between two nodes moves to its
-    mean. The merged values are shifted to cover rounding errors. The density of nodes is proportional to the cube root of the
-    density of the masses, because this changes the variance the least; 30 % of the nodes are spread evenly in asinh(x / standard
-    deviation).
-    """
-    light = (log_mass < LOG_TINY) | (values == 0)
-    if light.all():
-        # Masses close to the smallest double are not merged.
-        starts = np.array([0, values.size], dtype=np.intp)
-        return float(_excess.log_excess(values, log_mass, starts, count, *effort.value)[upper])
-    order = np.argsort(np.where(light, np.inf, values), kind="stable")[: values.size - int(light.sum())]
-    x, mass = values[order], np.exp(log_mass[order])
-    gap = np.diff(x, append=x[-1])
-    weight = np.cumsum(np.cbrt(mass * gap * gap))
-    even = np.arcsinh(x / np.sqrt(mass @ (x * x)))
-    share = 0.7 * weight / weight[-1] + 0.3 * (even - even[0]) / (even[-1] - even[0])
-    ends = x[nodes_at(share, MANY)]
-    size = np.maximum(np.abs(ends[:-1]), np.abs(ends[1:]))
-    error = largest_charge(x, ends, -float(log_mass[~light].min()))
-    if upper:
-        total = spread(x, mass, ends)
-        at = ends + error * np.maximum(np.append(size, 0.0), np.append(0.0, size))
-    else:
-        means, total = merged(x, mass, ends)
-        at = means - error * size
-    kept = total > 0
-    at, log_total = np.concatenate([at[kept], values[light]]), np.concatenate([np.log(total[kept]), log_mass[light]])
-    return float(_excess.log_excess(at, log_total, np.array([0, at.size], dtype=np.intp), count, *effort.value)[upper])
 
 
 def excesses(log_a: FloatArray, log_b: FloatArray, eps: float) -> FloatArray:
