@@ -44,12 +44,11 @@ def test_two_hundred_releases_of_few_outcomes(rate, revealed, removed, eps):
     assert "pairs of outcomes" in many.explain(eps)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("sigma", "rate", "eps"), [(1.0, 1e-4, 0.0357), (2.0, 1e-5, 1.2e-4)])
+@pytest.mark.parametrize(("sigma", "rate", "eps"), [(1.0, 1e-4, 0.0357), slow(2.0, 1e-5, 1.2e-4)])
 def test_two_releases_of_rarely_sampled_records(sigma, rate, eps):
     # The grid took up to 40 s for such compositions, and its bounds of eps were up to 24 % apart.
     two = SampledPair(GaussianMechanism(sigma), rate).self_compose(2)
-    with mp.workdps(30):
+    with mp.workdps(15):
         exact = float(log_delta_of_two(sigma, rate, True, eps))
     lower, upper = float(two.log_delta(eps, bound="lower")), float(two.log_delta(eps))
     assert lower <= exact <= upper
