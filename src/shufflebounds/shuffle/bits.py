@@ -489,8 +489,8 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
                 attained=Attained(2 * self.ones == bits - 1, all_pairs=True, profiles=lambda: pairs),
             )
         pair = self.pair(0)
-        effort = 1e-4 if self._similar else 2e-3
-        sampling = Sampling(effort, 0.12, curve=CurveBounds(partial(self._sides, self._curve_tolerance)))
+        # A curve takes about a hundred eps, so a gap of up to 2e-4 in log delta is permitted there.
+        sampling = Sampling(2e-3, 0.12, curve=CurveBounds(partial(self._sides, 2e-4)))
         attained = Attained(blocks=partial(blocks_of_ones, bits - 1, 1, self.flip), profiles=lambda: (pair, pair.reverse()))
         return DominatingPairInfo(partial(self._sides, 0.0), pure, None, sampling, Losses(unbounded=unbounded), attained)
 
@@ -521,20 +521,6 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
     def _sides(self) -> Callable[[float, FloatArray], IntervalArray]:
         """A function of the search's tolerance and of eps that returns bounds of log delta over all datasets."""
         return partial(_worst_sides, *self._searched, self.flip)
-
-    def _coarse_sides(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of log delta over all datasets in a few milliseconds per eps; their gap grows with the number of users."""
-        return self._sides(0.0 if self._bits <= 10**4 else self._curve_tolerance, eps)
-
-    @property
-    def _similar(self) -> bool:
-        """Whether the variance is so large that one expansion bounds delta for most datasets (_worst_bits.pyx)."""
-        return self._bits * self.flip * (1 - self.flip) >= 3e3
-
-    @property
-    def _curve_tolerance(self) -> float:
-        """Gap in log delta that is permitted for curves, which take about a hundred searches over datasets."""
-        return 0.0 if self._similar else 2e-4
 
     @classmethod
     def calibrate(cls, users: int, *, eps: float, delta: float, fakes: int = 0, releases: int = 1, devices: int = 1,

@@ -376,7 +376,7 @@ class Shuffled(PrivacyProfile, AbsentUsers):
 
         def of_bits(eps: float) -> float:
             assert bits is not None
-            return float(bits._coarse_sides(np.array([eps])).upper[0])
+            return float(bits._sides(0.0, np.array([eps])).upper[0])
 
         return Bounds(self._laws, self.users, self._local, None if bits is None else of_bits)
 
