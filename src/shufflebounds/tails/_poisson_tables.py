@@ -68,11 +68,6 @@ def _direct(
     if trials > DIRECT_TRIALS:
         return None
     if log_least < -LARGEST_EXPONENT and trials > 1:
-        # -log min(p, 1 - p) is convex in p, so the sum over all trials is at least that for equal p with the same mean. If this
-        # smaller sum is already too large, the logarithms of the single p are not needed.
-        mean = float((p.sum() if counts is None else p @ counts) / trials)
-        if -trials * math.log(min(mean, 1 - mean)) > LARGEST_EXPONENT * (1 + 1e-9):
-            return None
         depth = -np.log(np.minimum(p, 1 - p))
         if (depth.sum() if counts is None else depth @ counts) > LARGEST_EXPONENT:
             return None
