@@ -91,9 +91,9 @@ def eps_at(bound: Callable[[float], float], delta: float, *, upper: bool, rough:
     return crossing(Curve(lambda eps: _within_range(bound(eps), upper), rough, pure, cap), _target(delta, upper), upper=upper)
 
 
-def rough_eps(rough: Curve, delta: float, *, upper: bool, pure: float, cap: float = CAP) -> float:
+def rough_eps(rough: Curve, delta: float, *, upper: bool, pure: float) -> float:
     """Return the eps at which the rough curve meets delta. :func:`eps_at` starts its search at this eps."""
-    return crossing(replace(rough, pure=pure, cap=cap), _target(delta, upper), upper=upper)
+    return crossing(replace(rough, pure=pure, cap=CAP), _target(delta, upper), upper=upper)
 
 
 def eps_at_each(bounds: Callable[[FloatArray], FloatArray], deltas: FloatArray, *, upper: bool, rough: Curve | None, pure: float,

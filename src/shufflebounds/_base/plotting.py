@@ -134,10 +134,10 @@ def legend(ax: Any, *, outside: bool = False) -> None:
         ax.legend(frameon=False, fontsize="small", loc="best")
 
 
-def alphas(knots: FloatArray | None = None, points: int = 401) -> FloatArray:
+def alphas(knots: FloatArray | None = None) -> FloatArray:
     """Return values of alpha to draw: an even grid, a grid of small values, and the breakpoints of the curve if they are few."""
-    grid = [np.linspace(0, 1, points), np.geomspace(1e-6, 1e-2, 41)]
-    if knots is not None and knots.size <= 10 * points:
+    grid = [np.linspace(0, 1, 401), np.geomspace(1e-6, 1e-2, 41)]
+    if knots is not None and knots.size <= 4010:
         grid.append(np.exp(knots))
     return np.unique(np.clip(np.concatenate(grid), 0, 1))
 

@@ -80,7 +80,7 @@ def _tradeoff(profile: PrivacyProfile, ax: Any) -> None:
         curve.plot(ax)
         title = "Trade-off function"
     else:
-        alpha = plotting.alphas(None)
+        alpha = plotting.alphas()
         plotting.draw_gain(ax, alpha, np.maximum(1 - alpha - np.asarray(curve.beta(alpha)), 0.0), curve.advantage())
         title = "Trade-off function, below perfect privacy"
     ax.set_title(f"{title}\n{_pictures.name_of(profile)}", fontsize="medium")

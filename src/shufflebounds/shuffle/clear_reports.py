@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
@@ -169,15 +169,8 @@ class ClearReports(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw):
         return cls(fakes, bins)
 
     @property
-    def _labels(self) -> int:
-        return self.bins
-
-    @property
     def _dummies(self) -> int:
         return self.fakes
-
-    def _checked_values(self, values: ArrayLike) -> NDArray[np.int64]:
-        return _validate.labels("values", values, self.bins)
 
     def _messages(self, values: NDArray[Any], source: np.random.Generator) -> NDArray[np.int64]:
         return values
@@ -219,9 +212,6 @@ class ClearReports(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw):
     def _count_law(self, users: int) -> CountLaw:
         share = 1 / self.bins
         return CountLaw(tail_of_bits(users, (1.0, 0.0), (0.0, 1.0), (share, 1 - share, self.fakes), ULP), self._scale(), users)
-
-    def _many(self) -> int:
-        return self.bins
 
     def _error(self, a: Fraction, truth: Any) -> Interval:
         share, counts = 1 / self.bins, np.array([float(self.fakes)])

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import Kept, cached_property, kept
@@ -652,9 +652,6 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
     def _dummies(self) -> int:
         return self.fakes
 
-    def _checked_values(self, values: ArrayLike) -> NDArray[np.int64]:
-        return _validate.labels("values", values, self.bins)
-
     def _messages(self, values: NDArray[Any], source: np.random.Generator) -> NDArray[np.int8]:
         records = bernoulli(source, (values.size, self.bins), self.flip).view(np.int8)
         records[np.arange(values.size), values] ^= 1
@@ -689,9 +686,6 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
     @property
     def _reports(self) -> int:
         return self.users + self.fakes
-
-    def _many(self) -> int:
-        return self.bins
 
     def _count_law(self, users: int) -> CountLaw:
         one, zero = (1 - self.flip, self.flip), (self.flip, 1 - self.flip)

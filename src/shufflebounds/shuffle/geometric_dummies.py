@@ -300,13 +300,6 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
         """
         return 1 + self.bins * self.dummies_per_bin / _validate.integer("users", users, 1)
 
-    @property
-    def _labels(self) -> int:
-        return self.bins
-
-    def _checked_values(self, values: ArrayLike) -> NDArray[np.int64]:
-        return _validate.labels("values", values, self.bins)
-
     def _messages(self, values: NDArray[Any], source: np.random.Generator) -> NDArray[np.int64]:
         return values if self.keep == 1 else values[source.random(values.size) < self.keep]
 
@@ -369,9 +362,6 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
 
     def _estimated(self, counts: NDArray[np.int64], users: int) -> FloatArray:
         return np.asarray((counts - self.dummies_per_bin) / self.keep)
-
-    def _many(self) -> int:
-        return self.bins
 
     def _checked_truth(self, truth: Any) -> int | Histogram | None:
         if truth is None:

@@ -190,9 +190,6 @@ class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountEr
     def _fixed_users(self) -> int:
         return self.users
 
-    def _checked_values(self, values: ArrayLike) -> NDArray[np.int64]:
-        return _validate.labels("values", values, self.bins)
-
     def _messages(self, values: NDArray[Any], source: np.random.Generator) -> NDArray[np.int8]:
         copies = (~bernoulli(source, (values.size, self.bins), self.gamma)).view(np.int8)
         copies[np.arange(values.size), values] += 1
@@ -257,9 +254,6 @@ class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountEr
 
     def _rounding(self, a: Fraction, truth: int | Histogram | None) -> float:
         return self.one_bin._rounding(a, truth if isinstance(truth, int) else None)
-
-    def _many(self) -> int:
-        return self.bins
 
     def _any_error(self, a: Fraction, truth: int | Histogram | None) -> Interval:
         if not isinstance(truth, Histogram):

@@ -320,13 +320,25 @@ class Counted(ABC, Generic[Counts, Estimate]):
         return users if users is not None else implied  # type: ignore[return-value]
 
 
-class CountsOfLabels(Counted[NDArray[np.int64], FloatArray]):
+class CountsOfBins(Counted[NDArray[np.int64], FloatArray]):
+    """A class whose values are bins 0..bins - 1, unless it checks its values itself, and whose counts are arrays."""
+
+    bins: int
+
+    def _checked_values(self, values: ArrayLike) -> NDArray[np.int64]:
+        return _validate.labels("values", values, self.bins)
+
+    def _many(self) -> int:
+        return self.bins
+
+
+class CountsOfLabels(CountsOfBins):
     """A class whose message is one label of finitely many, and whose counts are how often each label was sent."""
 
     @property
-    @abstractmethod
     def _labels(self) -> int:
-        """Number of labels."""
+        """Number of labels, that of the bins by default."""
+        return self.bins
 
     @property
     def _count_shape(self) -> tuple[int, ...]:
@@ -348,13 +360,11 @@ class CountsOfLabels(Counted[NDArray[np.int64], FloatArray]):
                              f"estimate(counts=...); if it holds {size} messages, pass users={size - self._dummies} as well")
 
 
-class CountsOfColumns(Counted[NDArray[np.int64], FloatArray]):
+class CountsOfColumns(CountsOfBins):
     """A class whose message is a row of small whole numbers, one for each bin, and whose counts are the sums of the columns."""
 
     _most: ClassVar[int] = 1
     """Largest number in a message."""
-
-    bins: int
 
     @property
     def _count_shape(self) -> tuple[int, ...]:

@@ -84,10 +84,6 @@ class KaryResponse(CountsOfLabels, FrequencyOracle):
         return self._targets() if self.bins == 2 else None
 
     @property
-    def _labels(self) -> int:
-        return self.bins
-
-    @property
     def _flip(self) -> Interval | None:
         """Bounds of the flip probability if there are two bins; None if there are more."""
         return flip_probability(self.local_eps) if self.bins == 2 else None
