@@ -51,8 +51,7 @@ _NOTHING: _Table = (np.array([np.inf]), IntervalArray(np.array([-np.inf]), np.ar
 class Scale:
     """Range (`low`, `high`), mean and variance of the privacy losses of a pair, up to a truncated mass.
 
-    `apart` is the median gap between the upper and the lower bound of log delta. `masses` and `losses` are a coarse discrete
-    distribution of the loss.
+    `apart` is the median gap between the upper and the lower bound of log delta.
     """
 
     low: float
@@ -60,8 +59,6 @@ class Scale:
     mean: float
     var: float
     apart: float = 0.0
-    masses: FloatArray = field(default_factory=lambda: np.empty(0), compare=False)
-    losses: FloatArray = field(default_factory=lambda: np.empty(0), compare=False)
 
     @classmethod
     def of(cls, atoms: LossAtoms, low: float, high: float, apart: float = 0.0) -> Scale:
@@ -69,21 +66,7 @@ class Scale:
         inside = (atoms.loss >= low - 0.01 * abs(low)) & (atoms.loss <= high + 0.01 * abs(high))
         p, x = np.exp(atoms.log_p[inside]), atoms.loss[inside]
         mean = float(p @ x)
-        return cls(low, high, mean, float(p @ (x - mean) ** 2), apart, p, x)
-
-    def heavy(self, step: float) -> float | None:
-        """Return the mean of the losses within four grid steps of the median, or None if their mass is less than 0.9.
-
-        `GridSteps.anchor` moves the grid such that this mean is a grid point. A mean over more than four steps would also move
-        grids that resolve the distribution. A mean over fewer steps would omit losses that the lower bound merges with the median.
-        """
-        if not self.losses.size:
-            return None
-        sums = np.cumsum(self.masses)
-        median = self.losses[np.searchsorted(sums, 0.5 * sums[-1])]
-        near = np.abs(self.losses - median) <= 4 * step
-        mass = float(self.masses[near].sum())
-        return float(self.masses[near] @ self.losses[near]) / mass if mass >= 0.9 * sums[-1] > 0 else None
+        return cls(low, high, mean, float(p @ (x - mean) ** 2), apart)
 
 
 class Remembered:

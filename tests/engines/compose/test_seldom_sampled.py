@@ -5,7 +5,6 @@ import pytest
 
 from shufflebounds._engines.compose.grid import Grid
 from shufflebounds.mechanisms import GaussianMechanism
-from shufflebounds.profile.extend import DominatingPairInfo, LossAtoms, Losses
 from shufflebounds.profile.profile import Composition
 from shufflebounds.sampling import RandomAllocation
 from tests.strategies import slow, thinned
@@ -21,15 +20,6 @@ def test_bounds_meet_where_nearly_all_losses_share_a_grid_step(sigma, rate, time
     releases = Composition(((one, times),), rtol=rtol)
     lower, upper = (float(releases.log_delta(eps, bound=bound)) for bound in ("lower", "upper"))
     assert upper - gap <= lower <= upper < -1
-
-
-def test_heavy_losses_are_those_about_the_median():
-    p, loss = np.array([0.02, 0.5, 0.45, 0.03]), np.array([-1.0, 0.001, 0.002, 3.0])
-    atoms = LossAtoms(np.log(p), loss, -np.inf, -np.inf, -np.inf, 0.0, 0.0)
-    scale = DominatingPairInfo(atoms.log_delta, 3.0, losses=Losses(window=lambda log_tail: atoms)).scale(-60.0)
-    assert scale.heavy(0.001) == pytest.approx((0.5 * 0.001 + 0.45 * 0.002) / 0.95, rel=1e-12)
-    # The median loss is .001. With steps of 1e-4, the loss .002 is more than four steps away, and too much mass is left out.
-    assert scale.heavy(0.0001) is None
 
 
 @pytest.mark.parametrize("profile", [

@@ -157,14 +157,11 @@ class GridSteps:
         """Return the offset of the grid of a release: the losses with the largest masses are then on or just above grid points.
 
         The lower bound merges a loss below a grid point with larger losses until their mean is the grid point. A loss slightly
-        above a grid point is merged with smaller losses or rounded down (`_losses.merge`). If nearly all mass is within a few
-        steps, as for a record that is rarely sampled, merging the losses below grid points would use the mass of the large losses
-        on which delta depends.
+        above a grid point is merged with smaller losses or rounded down (`_losses.merge`).
         """
         hint = self._hint(release)
         if hint is None:
-            heavy = release.scale(FIRST_TAIL).heavy(step)
-            return 0.0 if heavy is None else heavy - step * round(heavy / step)
+            return 0.0
         anchor, spacing = hint
         if release.aligned and spacing >= step and spacing / step - round(spacing / step) > ON_GRID:
             anchor -= spacing
