@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from shufflebounds._base.limits import ALL_OUTCOMES, COMPARED
+from shufflebounds._base.limits import ALL_OUTCOMES, COMPARED, MOST_ROUNDS
 from shufflebounds._base.types import FloatArray
 
 __all__ = ["Splits", "breakpoints"]
@@ -29,10 +29,6 @@ the best one."""
 NEAR = 1 / 64
 """Distance from the end of an interval, as a part of its length, at which the slope of delta is computed. Raised: breakpoints
 near the end are missed. Lowered: rounding errors of the slope."""
-
-ROUNDS = 4
-"""Number of rounds in which breakpoints are searched between those that are known. Raised: longer run time. Lowered: breakpoints
-are missed if there are several between two losses."""
 
 BREAKPOINTS = 128
 """Largest number of eps between which delta is taken as linear in e^eps. Raised: longer run time. Lowered: less tight bounds for
@@ -49,7 +45,7 @@ def breakpoints(profile: Any) -> FloatArray | None:
         return None
     eps = np.unique(np.concatenate([[0.0], *(one.loss for one in lists)]))
     eps = eps[(eps >= 0) & (eps < math.inf)]
-    for _ in range(ROUNDS if eps.size <= BREAKPOINTS else 0):
+    for _ in range(MOST_ROUNDS if eps.size <= BREAKPOINTS else 0):
         # Delta is the largest of several functions, each linear between these eps. If the lines next to both ends of an interval
         # meet inside, delta has a breakpoint there.
         at = np.exp(eps)

@@ -80,13 +80,10 @@ _STEP = 2 * _CHOSEN
 """Of the smaller eps of the grid that are tried for a given eps, every tenth. Raised: shorter run time. Lowered: closer to the
 smallest bound. A multiple of `_CHOSEN` needs no further choices."""
 
-_FLAT = 1e-3
-"""The search for a smaller eps ends where the relative fall of the bound is below this multiple of the relative fall of eps.
-Raised: the search may end before a smaller bound. Lowered: more evaluations, of 10 ms each."""
-
 _GAIN = 1e-3
-"""Another choice is evaluated if its approximate bound is smaller by this fraction. Raised: a less tight bound, which may rise with
-eps. Lowered: longer run time."""
+"""Another choice is evaluated if its approximate bound is smaller by this fraction. The search for a smaller eps ends where the
+relative fall of the bound is below this multiple of the relative fall of eps. Raised: a less tight bound, which may rise with eps.
+Lowered: longer run time, 10 ms for each evaluation."""
 
 _MOST_EVALUATED = 10
 """Largest number of choices with pivots, and of those without, that are evaluated at one eps, of 2 to 100 ms each; most often one
@@ -408,7 +405,7 @@ class Epoch:
             place += _STEP
             lower = self._eps(place)
             value = self._nearly(lower)
-            if value > best * (1 - _FLAT * (1 - lower / at)):
+            if value > best * (1 - _GAIN * (1 - lower / at)):
                 break
             at, best = lower, value
         return 0.0 if self._nearly(0.0) <= best else at

@@ -32,7 +32,7 @@ A second bound is for blocks of two runs: T is at most the probability that the 
 the k of this dataset.
 
 Search. The blocks with the largest bounds are halved, until both ends of each block belong to one run, or no bound is above the
-largest T that was found, or `MOST` datasets have been evaluated. In the last case the upper bound is the largest bound of a block.
+largest T that was found, or `MANY` datasets have been evaluated. In the last case the upper bound is the largest bound of a block.
 """
 
 from __future__ import annotations
@@ -42,16 +42,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shufflebounds._base.limits import COMPARED, LARGEST_EXPONENT
+from shufflebounds._base.limits import COMPARED, LARGEST_EXPONENT, MANY
 from shufflebounds._base.scipy_functions import ive
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, at_each, largest, probability
 from shufflebounds._core import _bits
 from shufflebounds._losses.budget import Budget, log_odds
 
 __all__ = ["largest_tails", "tails_of_two_outputs"]
-
-MOST = 1024
-"""Number of datasets after which no block is halved. Raised: longer run time, 10 us for each. Lowered: a less tight upper bound."""
 
 
 def _log_bessel(v: FloatArray) -> FloatArray:
@@ -137,7 +134,7 @@ def _largest(ranges: list[tuple[int, int]], others: int, bits: _Bits, eps: float
         left = left[:, ~(left[-1] <= best.upper)]
         if not left.size:
             return best
-        if count >= MOST:
+        if count >= MANY:
             return Interval(best.lower, float(left[-1].max()))
         order = np.argsort(-left[-1])
         highest, left = np.ascontiguousarray(left[:, order[:COMPARED]]), left[:, order[COMPARED:]]

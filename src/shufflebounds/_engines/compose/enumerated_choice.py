@@ -8,17 +8,13 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from shufflebounds._base.limits import SAME_LOG
+from shufflebounds._base.limits import MOST_ENUMERATED, SAME_LOG
 from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._engines.compose.adaptive import AdaptiveChoice
 from shufflebounds._engines.compose.steps import Releases
 from shufflebounds._losses.atoms import LossAtoms
 
 __all__ = ["EnumeratedChoice"]
-
-SEQUENCES = 2**12
-"""Largest number of sequences of outcomes; they take about 0.1 ms. Raised: longer run time. Lowered: bounds on a grid, whose gap is
-larger."""
 
 
 class _Outcomes(NamedTuple):
@@ -54,7 +50,7 @@ class EnumeratedChoice:
 
     @classmethod
     def of(cls, upper: Releases, free: AdaptiveChoice) -> Self | None:
-        """Return the bounds, or None if outcomes are not enumerated or have more than SEQUENCES sequences."""
+        """Return the bounds, or None if outcomes are not enumerated or have more than MOST_ENUMERATED sequences."""
         mechanism, times = upper[free.place]
         others = [pair for i, pair in enumerate(upper) if i != free.place]
         if mechanism.blocks is not None:
@@ -83,7 +79,7 @@ def _stages(choices: Sequence[Releases], times: int, others: Releases, upper: bo
         listed = [one for one in laws if one is not None]
         # One outcome counts as two, which also limits the number of releases.
         log_sequences += number * math.log(max(2, sum(one.loss.size for one in listed)))
-        if len(listed) < len(laws) or log_sequences > math.log(SEQUENCES):
+        if len(listed) < len(laws) or log_sequences > math.log(MOST_ENUMERATED):
             return None
         found += [[_Outcomes.of(one, upper) for one in listed]] * number
     return found
