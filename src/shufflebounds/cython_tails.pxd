@@ -50,8 +50,8 @@ cdef double compound_binom_log(int kind, double k, double first, const double *l
 
 # --- hockey-stick divergences
 
-# log sum_i max(0, Pr[B = i] - e^eps Pr[B + 1 = i]) with B ~ Bin(n, p), 0 < p < 1; reverse = 1 exchanges B and B + 1. *error is
-# set to a bound of the absolute error of the logarithm.
+# log sum_i max(0, Pr[B = i] - e^eps Pr[B + 1 = i]) with B ~ Bin(n, p), 0 < p < 1, 0 <= eps < inf; reverse = 1 exchanges B and
+# B + 1. *error is set to a bound of the absolute error of the logarithm.
 cdef double shift_log_delta(double n, double p, double eps, int reverse, double *error) noexcept nogil
 
 # Lower and upper bound of log delta of the clone pair, for users with pure local budget local_eps, 0 < local_eps <= 700: Clones
