@@ -7,11 +7,12 @@
 
 #define BETA_MOST 1e100
 
-/* Returns log Gamma(z + e) - log Gamma(z) with a small error relative to e; 0 <= e <= 1, z > 0.
+/* Returns log Gamma(z + e) - log Gamma(z) + e log(x) with a small error relative to e; 0 <= e <= 1, z > 0, x > 0.
  *
+ * The logarithms of z and x cancel where z x is near 1, so that of their product is computed.
  * For z >= 16: Stirling's series, with the differences factored out. For smaller z: the result at z + n >= 16 minus the terms
  * log1p(e/(z + i)), i < n. */
-static inline double kernel_lgamma_step(double e, double z)
+static inline double lgamma_step_times(double e, double z, double x)
 {
     double total = 0, r, r1, first, second, power, step;
     while (z < 16) {
@@ -22,7 +23,7 @@ static inline double kernel_lgamma_step(double e, double z)
     first = -e * r * r1; /* r1 - r */
     second = first * (r + r1); /* r1^2 - r^2 */
     power = r; step = first;
-    total += e * log(z) + z * kernel_log1pmx(e * r) + (e - 0.5) * log1p(e * r) + step / 12;
+    total += e * (z * x > 1e-290 ? log(z * x) : log(z) + log(x)) + z * kernel_log1pmx(e * r) + (e - 0.5) * log1p(e * r) + step / 12;
     step = r1 * r1 * step + power * second;
     power *= r * r;
     total -= step / 360;
@@ -35,6 +36,9 @@ static inline double kernel_lgamma_step(double e, double z)
     step = r1 * r1 * step + power * second;
     return total + step / 1188;
 }
+
+/* Returns log Gamma(z + e) - log Gamma(z). */
+static inline double kernel_lgamma_step(double e, double z) { return lgamma_step_times(e, z, 1); }
 
 /* Returns the deviances dev(a, N x) + dev(b, N y) of _binomial.pyx, N = a + b, and writes the low part to lo.
  *
@@ -108,17 +112,17 @@ static inline void beta_both_large(double a, double b, dd x, dd y, double *lower
     }
 }
 
-/* Returns log(1/(a B(a, b))) for a < 1 or b < 1; where a < 1, the error is small relative to a. */
-static inline double beta_scale(double a, double b)
+/* Returns log(x^a/(a B(a, b))) for a < 1 or b < 1; where a < 1, the error is small relative to a. */
+static inline double beta_power(double a, double b, double x)
 {
-    if (a < 1) return kernel_lgamma_step(a, b) - kernel_lgamma1p(a);
-    return kernel_lgamma_step(b, a) - log(a) - kernel_lgamma1p(b) + log(b);
+    if (a < 1) return lgamma_step_times(a, b, x) - kernel_lgamma1p(a);
+    return a * log(x) + (kernel_lgamma_step(b, a) - log(a) - kernel_lgamma1p(b) + log(b));
 }
 
 /* Writes log I_x(a, b) and log(1 - I_x(a, b)) for a < 1 or b < 1, and x <= 1/2; formulas: the header of _beta.pyx. */
 static inline void beta_one_small(double a, double b, dd x, dd y, double *lower, double *upper)
 {
-    double log_x = log(x.hi), scale = beta_scale(a, b), u = a * log_x + scale, term = 1, rest = 0, n = 0, part, t, above, q;
+    double u = beta_power(a, b, x.hi), term = 1, rest = 0, n = 0, part, t, above, q;
     int terms = b < 1 || b * x.hi < 1.5;
     if (terms) {
         /* sum_(n > 0) (1-b)_n x^n a/(n! (a+n)) */

@@ -152,3 +152,12 @@ def test_the_largest_number_of_failures(r, p):
         assert abs(float((arb(float(found)) - exact).mid())) <= 1e-13 + 4 * math.ulp(float(exact.mid()))
     both = [found(float(k), r, p) for found in (_beta.nbinom_logcdf, _beta.nbinom_logsf)]
     assert math.fsum(map(math.exp, both)) == pytest.approx(1, abs=1e-13)
+
+
+@pytest.mark.parametrize(("a", "b", "x"), [(0.15129050136317654, 1.553518689830009e93, 5.772317737119406e-94),
+                                           (0.1456700763592006, 1.1957250303844574e50, 1.1621863965775209e-50)])
+def test_a_small_parameter_beside_a_huge_one(a, b, x):
+    # I_x(a, b) tends to the incomplete Gamma function at b x; the difference is of the order of 1/b.
+    with flint.ctx.workprec(200):
+        exact = (arb(b) * arb(x)).gamma_upper(arb(a), 1).log()
+        assert abs(arb(_beta.log_betaincc(a, b, x)) - exact) < 2e-14
