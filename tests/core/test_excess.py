@@ -231,7 +231,8 @@ def test_many_masses_close_to_the_smallest_double():
     log_mass[1000] = 0.0
     lower, upper = sums(values, log_mass, 100.0, None, Effort.ROUGH)
     exact = math.log(100) - 700 + math.log(np.maximum(values, 0.0).sum())
-    assert lower <= exact <= upper < exact + 1e-9
+    # Atoms that share a node of the coarse grid are counted at its larger value.
+    assert exact - 0.2 < lower <= exact <= upper < exact + 0.2
 
 
 def test_extremes():
