@@ -391,6 +391,52 @@ def test_a_closed_executor_is_reported():
         sweep(total, {"a": [1], "b": [2]}, executor=pool)
 
 
+class Ends(Executor):
+    """An executor that runs two batches immediately; then it cancels the next batch or raises an error."""
+
+    _max_workers = 1
+
+    def __init__(self, error=None):
+        self.error, self.begun = error, 0
+
+    def submit(self, fn, /, *args, **kwargs):
+        self.begun += 1
+        future = Future()
+        if self.begun <= 2:
+            future.set_result(fn(*args, **kwargs))
+        elif self.error is not None:
+            raise self.error
+        else:
+            # As in ``shutdown(cancel_futures=True)``: those who wait for the future by `concurrent.futures.wait` are not notified.
+            future.cancel()
+        return future
+
+
+@pytest.mark.parametrize(("error", "word"), [(None, "CancelledError"),
+                                             (OSError("no fork"), "accepts no work: OSError: no fork"),
+                                             (ValueError("closed"), "accepts no work: ValueError: closed")])
+def test_an_executor_that_ends_keeps_the_finished_rows(error, word):
+    caught = []
+
+    def run():
+        try:
+            sweep(lambda a: a, {"a": range(100)}, executor=Ends(error))
+        except Exception as problem:
+            caught.append(problem)
+
+    # In a thread of its own, so that a sweep that never ends fails the test.
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(5)
+    assert isinstance(caught[0], SweepError)
+    assert word in str(caught[0])
+    rows = caught[0].done.sum()
+    assert rows >= 2
+    assert caught[0].partial["a"].tolist() == list(range(rows))
+    assert caught[0].remaining["a"].tolist() == list(range(rows, 100))
+    assert caught[0].__cause__ is error or error is None
+
+
 def test_results_that_are_not_numbers_are_named():
     for bad in (None, "1", [1, 2], (1, "a"), {"x": None}, {}, (), 1j, {1: 2.0}):
         with pytest.raises(SweepError, match=r"row 0 .*must return a number"):

@@ -5,10 +5,12 @@ A run can be interrupted without losing its finished rows.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -235,6 +237,7 @@ class _Sweep:
         self.begun = self.finished = 0
         self.batch, self.results = _BatchSize(), Results(grid)
         self.pending: dict[Future[Reply], int] = {}
+        self.ended = threading.Event()
 
     def run(self) -> Array:
         """Run all rows and return the result; raise the error that ended the sweep early."""
@@ -254,7 +257,7 @@ class _Sweep:
         if self.stop is not None:
             self.stop.set()
         try:
-            _drain(self.pending, results)
+            self._drain()
         except KeyboardInterrupt as problem:
             # If the user interrupts a second time, the results so far are kept and the remaining batches are not awaited.
             error.__cause__ = error.__cause__ or problem
@@ -267,7 +270,7 @@ class _Sweep:
         while self.begun < self.grid.rows or self.pending:
             if (error := self._submit()) is not None:
                 return error
-            for future in wait(self.pending, return_when=FIRST_COMPLETED).done:
+            for future in self._done(math.inf):
                 if (ended := self._take(future)) is not None:
                     return ended
             try:
@@ -288,15 +291,46 @@ class _Sweep:
             columns = self.grid.take(np.arange(self.begun, min(self.begun + rows, total)))
             try:
                 future = self.executor.submit(self.job, columns)
-            except RuntimeError as problem:
-                return _failed(f"the executor accepts no work: {problem}", problem)
+            except Exception as problem:
+                return _failed(f"the executor accepts no work: {type(problem).__name__}: {problem}", problem)
             self.pending[future] = self.begun
+            future.add_done_callback(lambda _: self.ended.set())
             self.begun += columns[0].size
         return None
 
+    def _done(self, deadline: float) -> list[Future[Reply]]:
+        """Wait until a pending batch is done, at most until `deadline` (a time.monotonic); return the batches that are done.
+
+        `concurrent.futures.wait` does not return for a batch that an executor cancels when it is shut down: the pools of Python
+        cancel such a batch without notifying those who wait.
+        """
+        while True:
+            self.ended.clear()
+            done = [future for future in self.pending if future.done()]
+            left = deadline - time.monotonic()
+            if done or left <= 0:
+                return done
+            self.ended.wait(None if left == math.inf else left)
+
+    def _drain(self) -> None:
+        """Cancel batches that have not started. Wait for running batches up to ten times the target duration of a batch."""
+        # Some executors, such as dask, report a batch as done but never as running. All of their few pending batches are awaited.
+        if any(future.running() for future in self.pending):
+            for future in self.pending:
+                future.cancel()
+        deadline = time.monotonic() + 10 * _BATCH_SECONDS
+        while self.pending and (done := self._done(deadline)):
+            for future in done:
+                start = self.pending.pop(future)
+                # The sweep has failed already, so further failures are ignored.
+                with suppress(Exception, CancelledError):
+                    self.results.add(start, future.result())
+        for future in self.pending:
+            future.cancel()
+
     def _take(self, future: Future[Reply]) -> SweepError | SweepInterrupted | None:
         """Store the results of a batch, and choose the size of the next batches from its duration."""
-        start = self.pending[future]
+        start = self.pending.pop(future)
         try:
             reply = future.result()
         except (Exception, CancelledError) as problem:
@@ -306,7 +340,6 @@ class _Sweep:
             self.results.add(start, reply)
         except TypeError as problem:
             return _failed(f"rows {start} to {start + reply.rows - 1}: {problem}", problem)
-        del self.pending[future]
         self.finished += reply.rows
         if reply.failure is not None:
             row = start + reply.rows
@@ -336,17 +369,3 @@ def _failed(text: str, cause: BaseException, row: int | None = None) -> SweepErr
     error = SweepError(text)
     error.row, error.__cause__ = row, cause
     return error
-
-
-def _drain(pending: dict[Future[Reply], int], results: Results) -> None:
-    """Cancel batches that have not started. Wait for running batches up to ten times the target duration of a batch."""
-    # Some executors, such as dask, report a batch as done but never as running. All of their few pending batches are awaited.
-    if any(future.running() for future in pending):
-        for future in pending:
-            future.cancel()
-    for future in wait(pending, timeout=10 * _BATCH_SECONDS).done:
-        # The sweep has failed already, so further failures are ignored.
-        with suppress(Exception, CancelledError):
-            results.add(pending[future], future.result())
-    for future in pending:
-        future.cancel()
