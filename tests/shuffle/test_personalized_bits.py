@@ -326,3 +326,13 @@ def test_bounds_of_the_largest_budget_contain_every_dataset(seed):
         largest = max(exact(qs, bits, one, factor) for bits in itertools.product((0, 1), repeat=users)
                       for one in (range(users) if target is None else [target]))
         assert protocol.delta(eps, bound="lower") * (1 - 1e-12) <= largest <= protocol.delta(eps) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("budgets", "largest"), [([0.0], 0.0), ([0.0, 0.0], 0.0), ([1e-300, 2e-300], 2e-300)])
+def test_budgets_near_zero_have_no_larger_lower_bound(budgets, largest):
+    # The largest loss of randomized response is at most the largest budget; it is attained if all bits are equal.
+    bits = PersonalizedBits(budgets)
+    below, above = (bits.rdp(math.inf, bound=bound) for bound in ("lower", "upper"))
+    assert below <= largest <= above <= largest * (1 + 1e-12)
+    assert bits.self_compose(3).rdp(math.inf, bound="lower") <= 3 * largest * (1 + 1e-12)
+    assert bits.delta(0.0, bound="lower") <= largest

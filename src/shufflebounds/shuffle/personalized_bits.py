@@ -146,6 +146,9 @@ class _EveryDataset(BetweenBudgets):
         self.population = Population(RandomizedResponseFamily(2), *distinct(budgets.copy(), protocol.counts))
         self.place = int(np.searchsorted(self.population.budgets, budgets[protocol._worst[0]]))
         super().__init__(protocol._zeros, CloneBound(self.population, self.place), protocol._budget)
+        if protocol.local_eps.min() < TINY:
+            # With a raised budget, delta as if all users had the least budget would not be a lower bound.
+            self.least = None
 
     @cached_property
     def labels(self) -> WeightedLabels | None:
