@@ -14,7 +14,7 @@ import mpmath  # noqa: E402
 import numpy as np  # noqa: E402
 from dp_accounting import dp_event  # noqa: E402
 from dp_accounting.pld import PLDAccountant  # noqa: E402
-from scipy import stats  # noqa: E402
+from scipy import optimize, stats  # noqa: E402
 
 from shufflebounds.composition import zcdp_to_dp  # noqa: E402
 from shufflebounds.interop import opacus  # noqa: E402
@@ -306,6 +306,30 @@ def test_power_of_tests_and_mu():
     assert ShuffleAccountant().compose(EpsilonDeltaDpEvent(1.0, 1e-3)).get_gdp_parameter_estimate() == math.inf
     with pytest.raises(ValueError, match="false_positive_rates=2"):
         accountant.get_true_positive_rates(2.0)
+
+
+def test_mu_at_the_smallest_level():
+    # Power and level are multiples of 5e-324, the smallest double; the exact power is 1.97 of them.
+    accountant = ShuffleAccountant(Relation.REPLACE_ONE).compose(dp_event.GaussianDpEvent(300.0), 7)
+    low, high = (accountant.get_gdp_parameter_estimate([5e-324], bound=bound) for bound in ("lower", "upper"))
+    assert low <= 2 * math.sqrt(7) / 300 <= high
+    assert accountant.get_true_positive_rates(5e-324, bound="lower") == 5e-324
+
+
+@pytest.mark.parametrize(("sigma", "rate", "level"), [(0.1, 0.5, 0.1), (1.0, 0.3, 0.4), (0.5, 0.01, 0.8)])
+def test_power_is_that_of_one_order_of_the_datasets(sigma, rate, level):
+    # The null hypothesis is N(0, sigma^2), the alternative has the mean 1 with the probability `rate`; or in the other order.
+    event = dp_event.PoissonSampledDpEvent(rate, dp_event.GaussianDpEvent(sigma))
+    added = (1 - rate) * level + rate * stats.norm.sf(stats.norm.isf(level) - 1 / sigma)
+
+    def excess(x):
+        return (1 - rate) * stats.norm.cdf(x) + rate * stats.norm.cdf(x - 1 / sigma) - level
+
+    exact = max(added, stats.norm.cdf(optimize.brentq(excess, -40.0, 40.0, xtol=1e-13)))
+    accountant = ShuffleAccountant().compose(event)
+    low, high = (accountant.get_true_positive_rates(level, bound=bound) for bound in ("lower", "upper"))
+    assert low * (1 - 1e-12) <= exact <= high * (1 + 1e-12)
+    assert high - low < 1e-3
 
 
 @pytest.mark.parametrize(("event", "named"), [

@@ -25,6 +25,7 @@ from shufflebounds.mechanisms import (
     LaplaceMechanism,
 )
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
+from shufflebounds.profile.profile import by_adjacency
 from shufflebounds.sampling import RandomAllocation, Subsampled, WithoutReplacement
 from shufflebounds.shuffle import StrongerClones
 from shufflebounds.tradeoff.representation import log1mexp, log_quantile
@@ -357,10 +358,16 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
     @staticmethod
     def _log_beta(profile: PrivacyProfile, rates: FloatArray, *, upper: bool) -> FloatArray:
         """Return the log of the smallest type II error at each level; it determines small powers better than the error itself."""
-        curve = profile.tradeoff(bound="lower" if upper else "upper")
+        # The trade-off function of a guarantee for both adjacencies is the convex hull of the functions for a removed and for an
+        # added record. A test between given datasets has the error of one of these functions, which may be above the hull.
+        ways = by_adjacency(profile) or (profile,)
+        ways = ways[:1] if ways[-1] == ways[0].reverse() else ways
+        curves = [way.tradeoff(bound="lower" if upper else "upper") for way in ways]
         with np.errstate(divide="ignore"):
             level = np.log(rates)
-        return np.minimum(curve.log_beta(level), curve.inverse().log_beta(level))
+        value = np.array([one.log_beta(level) for curve in curves for one in (curve, curve.inverse())]).min(axis=0)
+        # A power below 2e-308 is minus the logarithm, a subnormal number, and its error is up to 5e-324.
+        return np.asarray(np.nextafter(value, -math.inf if upper else 0.0))
 
     def get_gdp_parameter_estimate(
         self, false_positive_rates: ArrayLike | None = None, deltas: ArrayLike | None = None, *, bound: Bound | None = None
