@@ -166,6 +166,12 @@ def test_eps_does_not_rise_from_two_users_to_more(sigma, delta):
     assert values[0] >= values[1] >= values[2]
 
 
+def test_eps_of_three_users_is_at_most_that_of_two():
+    # Of little noise the bound for two users is the smaller one, and its own search for eps has the smaller tolerance.
+    noise = GaussianMechanism(0.4)
+    assert Shuffled(noise, 2).delta(Shuffled(noise, 3).epsilon(1e-2)) >= 1e-2 * (1 - 1e-9)
+
+
 def test_listed_values_have_the_same_worst_pair():
     mechanism = GaussianMechanism(0.7)
     assert mechanism.shuffled(2, inputs=(0.0, 0.3, 1.0)).delta(1.0) == mechanism.shuffled(2).delta(1.0)
