@@ -85,6 +85,11 @@ def test_the_negative_part_is_bounded_and_close(length, pairs):
         assert binned(length, pairs, inputs, rng.uniform(0.496, 0.5)) < bound
 
 
+def test_few_bins_have_less_negative_mass_than_the_bound():
+    below = binned(1.0, 8, (0, 0, 1, 1), edges=18)
+    assert below < blocks._largest(1.0, 8, (0.0, 1.0)) <= blocks._largest(1.0, 8, ()) < 12 * below
+
+
 @pytest.mark.parametrize("length", [0.3, 1.0, 2.5])
 def test_masses_at_the_edges_keep_the_masses_of_both_ends(length):
     y, _, weights, _ = blocks._edges(length, 22)
