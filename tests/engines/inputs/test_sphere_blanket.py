@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
+from shufflebounds._engines.inputs.reduced_laws import chosen
 from shufflebounds._engines.inputs.sphere_blanket import SphereBlanket
 from tests.strategies import slow, thinned
 
@@ -135,3 +136,12 @@ def test_what_is_truncated(sigma, dimension):
     cut, _, v = parts(3 * tau)
     norm = 2 * math.exp(4 * tau**2) * (cut * np.exp(tau * v)).mean()
     assert 0 < norm <= blanket.cut_norm * (1 + 5 / math.sqrt(cut.sum()))
+
+
+def test_nodes_are_dense_where_the_mass_is():
+    # Mass times squared height falls by e^30, and its cube root by e^10.
+    levels = np.linspace(0.0, 5.0, 300)
+    nodes = chosen(levels, -8 * levels, 40)
+    assert nodes.size == 40
+    assert nodes[[0, -1]].tolist() == [0.0, 5.0]
+    assert np.searchsorted(nodes, 1.0) > 28
