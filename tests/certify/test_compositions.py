@@ -185,7 +185,7 @@ def test_sampled_noise_has_both_directions():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", [
-    shuffle.StrongerClones(10**3, 2.0).compose(mechanisms.GaussianMechanism(3.0)),
+    shuffle.StrongerClones(10**4, 2.0).compose(mechanisms.GaussianMechanism(3.0)),
     shuffle.BinomialNoise(400, 0.5).compose(shuffle.ShuffledBits(200, 0.2), mechanisms.LaplaceMechanism(4.0)),
 ])
 def test_stated_bounds_are_confirmed(profile):
