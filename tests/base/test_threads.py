@@ -93,8 +93,8 @@ def test_an_error_is_raised_and_no_further_part_is_begun(threads):
         return [0.5, 5.0] if part == 5 else None
 
     with pytest.raises(ValueError, match="p holds 5"):
-        call_each(job, 1000, threads)
-    assert len(begun) < 1000
+        call_each(job, 5000, threads)
+    assert len(begun) < 5000
 
 
 @pytest.mark.skipif(os.name == "nt", reason="os.kill ends the process there")

@@ -42,7 +42,12 @@ def each(job: Callable[[Part], object], parts: Iterable[Part], threads: int) -> 
                     part = next(queue)
                 except StopIteration:
                     return
-            job(part)
+            try:
+                job(part)
+            except BaseException:
+                # The calling thread may be woken much later.
+                stop.set()
+                raise
 
     with ThreadPoolExecutor(threads) as pool:
         # Ctrl-C may arrive before all threads are started.
