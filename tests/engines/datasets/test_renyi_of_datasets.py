@@ -169,7 +169,7 @@ def test_a_profile_without_pairs_has_a_lower_bound_that_some_pair_attains():
 
 @pytest.mark.parametrize(("profile", "wider"), [
     (AllocationPair(GaussianMechanism(2.0), 10, False), 1e-3),
-    (Shuffled(GaussianMechanism(2.0), 20), 1e-2),
+    (Shuffled(GaussianMechanism(2.0), 40), 1e-2),
 ], ids=["pair", "shuffled"])
 @pytest.mark.slow
 def test_a_list_of_orders_has_the_bounds_of_each_order(profile, wider):
