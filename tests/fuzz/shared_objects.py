@@ -308,8 +308,8 @@ def campaign(seed, seconds, only=None, each=10):
     """Return the counts and failures of child processes, which test `each` objects each and use one seed after the other."""
     tried, found, end = Counter(), [], time.monotonic() + seconds
     while time.monotonic() < end:
-        code = (f"import time\nfrom tests.fuzz import threads\nend = time.monotonic() + {end - time.monotonic()}\n"
-                f"print(threads.attack({seed}, {each}, lambda: time.monotonic() > end, {only!r}))")
+        code = (f"import time\nfrom tests.fuzz import shared_objects\nend = time.monotonic() + {end - time.monotonic()}\n"
+                f"print(shared_objects.attack({seed}, {each}, lambda: time.monotonic() > end, {only!r}))")
         child = subprocess.run([sys.executable, "-X", "faulthandler", "-c", code], capture_output=True, text=True)
         if child.returncode:
             found.append(f"seed {seed}: ended by {child.returncode}: {child.stderr[-3000:]}")

@@ -65,6 +65,13 @@ def test_threads_that_share_objects_longer():
     assert not found
 
 
+@pytest.mark.slow
+def test_the_campaign_of_threads_starts_its_processes():
+    tried, found = shared_objects.campaign(3, 0.01, each=1)
+    assert tried["children"] == 1
+    assert not found
+
+
 def test_every_subpackage_is_attacked():
     # The campaign collects the public names itself, so that names added to a module are tested without a change here.
     names = hostile.subjects()
